@@ -158,7 +158,8 @@ impl Gateway {
     /// dropped.
     pub async fn follow_store(&self) {
         let mut known = self.memory.revision().await.ok();
-        let mut expired = Instant::now();
+        // What was left over from the last run goes first.
+        let mut tidied: Option<Instant> = None;
         loop {
             tokio::time::sleep(STORE_POLL).await;
             self.share_limits().await;
@@ -166,9 +167,9 @@ impl Gateway {
             if revision.is_some() && revision != known && self.read_store().await.is_ok() {
                 known = revision;
             }
-            if expired.elapsed() > EXPIRE_EVERY {
-                expired = Instant::now();
-                if let Err(error) = self.memory.expire(now()).await {
+            if tidied.is_none_or(|at| at.elapsed() > EXPIRE_EVERY) {
+                tidied = Some(Instant::now());
+                if let Err(error) = self.tidy_store().await {
                     log::write(LogLevel::Warn, || error.to_string());
                 }
             }
@@ -190,6 +191,15 @@ impl Gateway {
                 format!("the key of the store has changed; restart with the new one: {problem}")
             });
         }
+    }
+
+    /// Deletes what has expired, and the oldest conversations of tenants that have too much.
+    async fn tidy_store(&self) -> Result<(), StoreError> {
+        self.memory.expire(now()).await?;
+        if let Some(most) = self.config().serve.tenant_bytes {
+            self.memory.trim(most as u64).await?;
+        }
+        Ok(())
     }
 
     /// Tells the store what clients have used, and reads what they used elsewhere.
@@ -418,10 +428,11 @@ impl Gateway {
             self.metrics.reply(dialect, usage, receipt.began.elapsed().as_secs_f64(), first);
         }
         log::write(LogLevel::Info, || receipt.log_line());
-        self.receipts.add(receipt);
+        let whole = receipt.to_json().to_string();
         if let Some(tenant) = &receipt.stored_for {
-            self.memory.put_receipt(tenant, receipt.to_row());
+            self.memory.put_receipt(tenant, receipt.to_row(whole.clone()));
         }
+        self.receipts.add(receipt, whole);
     }
 }
 

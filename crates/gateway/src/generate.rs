@@ -180,7 +180,7 @@ impl Call {
             delivery,
             asked: Arc::clone(asked),
             body: Arc::clone(body),
-            settings: Arc::new(settings),
+            settings,
             response: None,
         })
     }

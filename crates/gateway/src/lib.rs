@@ -9,6 +9,7 @@
 
 mod authentication;
 mod client;
+mod codex_catalogue;
 mod config;
 mod conversation_recorder;
 mod count_tokens;

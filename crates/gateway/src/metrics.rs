@@ -138,8 +138,21 @@ impl Metrics {
 
 /// The values are ours and need no escapes, except for dialects, which users may name.
 fn label_text(labels: &[(&str, &str)]) -> String {
-    let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect::<Vec<_>>().join(",")
+    let mut out = String::with_capacity(96);
+    for (at, (name, value)) in labels.iter().enumerate() {
+        let separator = if at == 0 { "" } else { "," };
+        out.extend([separator, name, "=\""]);
+        for one in value.chars() {
+            match one {
+                '\\' => out.push_str("\\\\"),
+                '"' => out.push_str("\\\""),
+                '\n' => out.push_str("\\n"),
+                _ => out.push(one),
+            }
+        }
+        out.push('"');
+    }
+    out
 }
 
 #[cfg(test)]

@@ -68,15 +68,14 @@ impl RequestContext {
             GatewayError::new(ErrorKind::UpstreamUnreachable, what)
         };
         let mut reply = self.config.http.forward(request).await.map_err(failed)?;
-        let (mut relay, body) = relay(RelayFraming::Plain);
+        let (mut relay, body) = relay(RelayFraming::Plain, self.config.serve.keep_alive);
         let mut answer = GatewayResponse::new(body);
         *answer.status_mut() = reply.status().try_into().unwrap_or(axum::http::StatusCode::BAD_GATEWAY);
         answer.headers_mut().extend(reply_headers(&reply));
         let http = self.config.http.clone();
-        let keep_alive = self.config.serve.keep_alive;
         tokio::spawn(async move {
             loop {
-                match relay.wait_for(reply.next_bytes(&http), keep_alive).await {
+                match relay.wait_for(reply.next_bytes(&http)).await {
                     Ok(Ok(Some(bytes))) => {
                         if relay.send(bytes).await.is_err() {
                             return;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use aside_core::block::{CallId, Origin, Reply, SealKind};
+use aside_core::block::{Block, CallId, Origin, Reply, SealKind};
 use aside_core::event::{BlockId, Event, Sink};
 use aside_core::fold::Fold;
 use aside_core::json_text::short_members;
@@ -46,7 +46,7 @@ const MAX_SESSION_BYTES: usize = 512;
 pub(crate) struct ReadRequest {
     pub(crate) request: ClientRequest,
     pub(crate) tools: ToolNames,
-    pub(crate) shape: ClientShape,
+    pub(crate) shape: Arc<ClientShape>,
     /// None if the memory does not answer.
     pub(crate) recalled: Option<Recalled>,
 }
@@ -102,7 +102,9 @@ impl RequestContext {
         let endpoint = &target.endpoint;
         let is_same = target.protocol() == protocol;
         let dialects = &self.config.dialects;
-        let shape = ClientShape::of(dialects, protocol, self.config.serve.thinking)
+        let shape = self
+            .config
+            .client_shape(protocol)
             .ok_or_else(|| GatewayError::bad_request("no dialect speaks this protocol"))?;
         let rules = if is_same { endpoint.dialect.rules(Some(&endpoint.model)) } else { &shape.rules };
         let mut request =
@@ -115,8 +117,10 @@ impl RequestContext {
             tools = ToolNames::replace(&mut request);
             for message in request.messages.iter_mut().filter(|message| message.role == Role::Assistant) {
                 remove_details(message);
-                // A seal that is not ours was made by somebody else.
-                if !message.thinking().any(|thinking| thinking.seals().is_some()) {
+                remove_native_items(message);
+                // A seal that is not ours was made by somebody else, and so was an item that only it understands.
+                let has_unmodelled = message.blocks.iter().any(|block| matches!(block, Block::Unmodelled(_)));
+                if !has_unmodelled && !message.thinking().any(|thinking| thinking.seals().is_some()) {
                     message.origin = Some(origin.clone());
                 }
             }
@@ -151,6 +155,18 @@ impl RequestContext {
 
     pub(crate) fn changes(&self) -> Changes {
         if self.gateway.options.shadow { Changes::OnlyReported } else { Changes::Allowed }
+    }
+}
+
+/// Removes the items of the client's protocol, which mean nothing to a provider of another one.
+fn remove_native_items(message: &mut Message) {
+    for block in &mut message.blocks {
+        match block {
+            Block::Text(text) => text.native = None,
+            Block::Thinking(thinking) => thinking.native = None,
+            Block::ToolCall(call) => call.native = None,
+            Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
+        }
     }
 }
 

@@ -195,7 +195,7 @@ impl Receipt {
     }
 
     /// The receipt as it is stored.
-    pub(crate) fn to_row(&self) -> ReceiptRow {
+    pub(crate) fn to_row(&self, body: String) -> ReceiptRow {
         ReceiptRow {
             id: self.id.clone(),
             at: self.at,
@@ -203,7 +203,7 @@ impl Receipt {
             model: short(&self.model.asked),
             status: self.status,
             repaired: self.counts.to_string(),
-            body: self.to_json().to_string(),
+            body,
         }
     }
 
@@ -264,26 +264,33 @@ struct StoredReceipt {
     id: String,
     tenant: String,
     client: String,
-    summary: Value,
-    /// JSON.
+    /// JSON, which takes less memory than values.
+    summary: String,
     whole: String,
 }
 
+impl StoredReceipt {
+    fn n_bytes(&self) -> usize {
+        self.summary.len() + self.whole.len()
+    }
+}
+
 impl ReceiptLog {
-    pub(crate) fn add(&self, receipt: &Receipt) {
-        let mut receipts = self.receipts();
-        let whole = receipt.to_json().to_string();
-        receipts.n_bytes += whole.len();
-        receipts.newest_last.push_back(StoredReceipt {
+    /// Adds a receipt, whose JSON is `whole`.
+    pub(crate) fn add(&self, receipt: &Receipt, whole: String) {
+        let stored = StoredReceipt {
             id: receipt.id.clone(),
             tenant: receipt.tenant.clone(),
             client: receipt.client.name.clone(),
-            summary: receipt.summary(),
+            summary: receipt.summary().to_string(),
             whole,
-        });
+        };
+        let mut receipts = self.receipts();
+        receipts.n_bytes += stored.n_bytes();
+        receipts.newest_last.push_back(stored);
         while receipts.newest_last.len() > MAX_RECEIPTS || receipts.n_bytes > MAX_RECEIPT_BYTES {
             let Some(oldest) = receipts.newest_last.pop_front() else { break };
-            receipts.n_bytes = receipts.n_bytes.saturating_sub(oldest.whole.len());
+            receipts.n_bytes = receipts.n_bytes.saturating_sub(oldest.n_bytes());
         }
     }
 
@@ -311,7 +318,7 @@ impl ReceiptLog {
             .skip(usize::from(before.is_some()))
             .filter(fits)
             .take(LIST_LENGTH)
-            .map(|receipt| receipt.summary.clone())
+            .filter_map(|receipt| serde_json::from_str(&receipt.summary).ok())
             .collect()
     }
 }

@@ -84,7 +84,7 @@ impl Call {
         };
         let (url, headers) = self.destination();
         receipt.note_sent(&body);
-        let bytes = Bytes::copy_from_slice(body.as_bytes());
+        let bytes = Arc::try_unwrap(body).map_or_else(|shared| Bytes::copy_from_slice(shared.as_bytes()), Bytes::from);
         let request = ForwardedRequest { method: "POST", url: &url, headers: &headers, body: bytes };
         let sent = Instant::now();
         match self.context.config.http.forward(request).await {
@@ -283,7 +283,7 @@ impl Call {
         receipt.status = 200;
         let headers = reply_headers(&reply);
         let framing = RelayFraming::of(self.protocol, reply.content_type().unwrap_or_default());
-        let (relay, body) = relay(framing);
+        let (relay, body) = relay(framing, self.context.config.serve.keep_alive);
         let mut answer = GatewayResponse::new(body);
         answer.headers_mut().extend(headers);
         set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
@@ -323,10 +323,9 @@ impl Call {
         held: &mut Option<Bytes>,
     ) -> Result<Result<(), String>, ClientGone> {
         let http = &self.context.config.http;
-        let keep_alive = self.context.config.serve.keep_alive;
         loop {
             let next = match held.is_some() && self.delivery == ReplyDelivery::Streamed {
-                false => relay.wait_for(reply.next_bytes(http), keep_alive).await?,
+                false => relay.wait_for(reply.next_bytes(http)).await?,
                 true => match tokio::time::timeout(MAX_HOLD, reply.next_bytes(http)).await {
                     Ok(next) => next,
                     Err(_) => {

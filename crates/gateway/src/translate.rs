@@ -2,7 +2,7 @@
 //! that needs another request than the client's bytes.
 
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aside_core::block::Reply;
 use aside_core::event::{Ending, Event, ProviderError, ReplyEnd};
@@ -55,7 +55,7 @@ impl Call {
             (ReplyDelivery::Streamed, _) => "text/event-stream",
             (ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked, _) => "application/json",
         };
-        let (relay, body) = relay(RelayFraming::of(self.protocol, content_type));
+        let (relay, body) = relay(RelayFraming::of(self.protocol, content_type), self.context.config.serve.keep_alive);
         let (tell, told) = oneshot::channel();
         let header = self.repaired_header();
         let call = self.clone();
@@ -134,7 +134,6 @@ impl Call {
             tell: Some(tell),
             receipt,
             cancel: cancel.clone(),
-            keep_alive: self.context.config.serve.keep_alive,
             sent: Instant::now(),
             first_bytes: None,
             unsent: Vec::new(),
@@ -201,7 +200,8 @@ impl Call {
         sink.begin();
         let end = end_of(sink.ended.take(), &result);
         sink.write_end(&end);
-        let TranslatingSink { output, mut relay, unsent, read, .. } = sink;
+        let unsent = sink.take_unsent();
+        let TranslatingSink { output, mut relay, read, .. } = sink;
         let draft = self.draft_of_stream(output, &reply, read, head, result.is_ok());
         self.finish(reply, receipt, draft).await;
         let _gone = relay.send(Bytes::from(unsent)).await;
@@ -338,11 +338,10 @@ struct TranslatingSink<'a> {
     tell: Option<oneshot::Sender<Verdict>>,
     receipt: Receipt,
     cancel: CancellationToken,
-    keep_alive: Duration,
     /// When the last request was sent.
     sent: Instant,
     first_bytes: Option<Instant>,
-    /// Bytes that wait for the client.
+    /// Bytes of the provider that wait for the client. What is written anew waits in its writer.
     unsent: Vec<u8>,
     ended: Option<ReplyEnd>,
     timing: Timing,
@@ -356,7 +355,14 @@ impl TranslatingSink<'_> {
     fn write_event(&mut self, event: Event<'_>) {
         if let ReplyOutput::Shaped { writer, shaper } = &mut self.output {
             shaper.take(event, writer.as_mut());
-            self.unsent.extend(writer.drain());
+        }
+    }
+
+    /// What waits for the client.
+    fn take_unsent(&mut self) -> Vec<u8> {
+        match &mut self.output {
+            ReplyOutput::Shaped { writer, .. } => writer.drain(),
+            ReplyOutput::Unchanged { .. } | ReplyOutput::Whole { .. } => std::mem::take(&mut self.unsent),
         }
     }
 
@@ -390,7 +396,7 @@ impl TranslatingSink<'_> {
     }
 
     async fn flush(&mut self) -> Result<(), crate::relay::ClientGone> {
-        let bytes = Bytes::from(std::mem::take(&mut self.unsent));
+        let bytes = Bytes::from(self.take_unsent());
         self.relay.send(bytes).await
     }
 
@@ -426,7 +432,7 @@ impl ExchangeSink for TranslatingSink<'_> {
                 self.receipt.counts.refused += 1;
                 if self.tell.is_some() {
                     // The refusal inside a stream is not part of the answer.
-                    self.unsent.clear();
+                    drop(self.take_unsent());
                     self.ended = None;
                     if let ReplyOutput::Unchanged { held, response_id, protocol, .. } = &mut self.output {
                         *response_id = ResponseIdFinder::new(*protocol);
@@ -445,22 +451,16 @@ impl ExchangeSink for TranslatingSink<'_> {
 
     async fn while_waiting(&mut self) -> Infallible {
         loop {
-            let is_answered = self.tell.is_none();
-            tokio::select! {
-                biased;
-                () = self.relay.closed() => {
-                    self.cancel.cancel();
-                    std::future::pending::<()>().await;
-                }
-                () = tokio::time::sleep(self.keep_alive) => {
-                    // Once bytes have come, the status is known well enough to answer the client.
-                    if !is_answered && self.first_bytes.is_some() {
-                        self.begin();
-                    }
-                    if self.tell.is_none() && self.is_stream() && self.relay.sign_of_life().await.is_err() {
-                        self.cancel.cancel();
-                    }
-                }
+            let is_gone = self.relay.silence().await.is_err();
+            // Once bytes have come, the status is known well enough to answer the client.
+            if !is_gone && self.tell.is_some() && self.first_bytes.is_some() {
+                self.begin();
+            }
+            let is_answered = self.tell.is_none() && self.is_stream();
+            if is_gone || (is_answered && self.relay.sign_of_life().await.is_err()) {
+                self.cancel.cancel();
+                // The exchange ends by the cancellation.
+                std::future::pending::<()>().await;
             }
         }
     }

@@ -185,6 +185,21 @@ impl Memory {
         }
     }
 
+    /// Deletes the oldest conversations of tenants that have more bytes than this.
+    /// Returns the number of replies.
+    pub async fn trim(&self, max_bytes_of_a_tenant: u64) -> Result<u64, StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(0) };
+        let mut deleted = 0;
+        for tenant in backend.store.tenants().await? {
+            let n = backend.store.trim(tenant.id, max_bytes_of_a_tenant).await?;
+            if n > 0 {
+                self.inner.cache.remove_tenant(tenant.id);
+            }
+            deleted += n;
+        }
+        Ok(deleted)
+    }
+
     /// Finds the thinking that a request lacks, and puts it back. `session` is what
     /// the client calls its session, if it says so.
     pub async fn restore(

@@ -10,7 +10,7 @@ use crate::error::HintedError;
 use crate::provider_tables::TableReader;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "listen",
     "store",
     "retention",
@@ -25,6 +25,7 @@ const KEYS: [&str; 18] = [
     "durability",
     "store_wait",
     "record",
+    "tenant_bytes",
     "receipts",
     "keep_alive",
     "max_body",
@@ -63,6 +64,8 @@ pub struct ServeTable {
     /// How long the end of a reply waits until the reply is stored. None is the usual time of the store.
     pub store_wait: Option<Duration>,
     pub record: RecordChoice,
+    /// How much a tenant's replies may take, before compression; its oldest conversations go first.
+    pub tenant_bytes: Option<usize>,
     pub receipts: ReceiptContent,
     /// Silence on a stream after which the client gets a sign of life.
     pub keep_alive: Duration,
@@ -89,6 +92,7 @@ impl Default for ServeTable {
             durability: Durability::Process,
             store_wait: None,
             record: RecordChoice::Nobody,
+            tenant_bytes: None,
             receipts: ReceiptContent::Decisions,
             keep_alive: Duration::from_secs(10),
             max_body: 64 << 20,
@@ -324,6 +328,7 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ServeTable, HintedError
             .unwrap_or(usual.durability),
         store_wait: time(&reader, "store_wait")?,
         record: record(&reader)?,
+        tenant_bytes: count(&reader, "tenant_bytes")?,
         receipts: choice(&reader, "receipts", |word| (word == "full").then_some(ReceiptContent::Full), "\"full\"")?
             .unwrap_or(usual.receipts),
         keep_alive: time(&reader, "keep_alive")?.unwrap_or(usual.keep_alive),

@@ -195,6 +195,13 @@ pub(super) struct Tally {
     pub(super) restored: usize,
 }
 
+impl Tally {
+    pub(super) fn add(&mut self, other: &Tally) {
+        self.wanted += other.wanted;
+        self.restored += other.restored;
+    }
+}
+
 /// Sends a history back, and checks every turn.
 pub(super) async fn check(
     target: &Target,
@@ -280,17 +287,26 @@ async fn never_wrong_among_look_alikes(dialect: &'static str, model: &'static st
     }
     for owner in ["a", "b"] {
         let tenant = memory.tenant(owner, NOW).await.unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
         for n in 0..CHECKED {
-            let original = Sent::lost(&look_alike(n, sealed, owner));
-            for (name, change) in CHANGES {
-                let mut sent = original.clone();
-                change(&mut sent);
-                // Its own session, none, and that of another conversation.
-                let (own, other) = (format!("session {}", n % 100), format!("session {}", (n + 1) % 100));
-                for session in [Some(own.as_str()), None, Some(other.as_str())] {
-                    check(&target, &memory, &tenant, &sent, session, name, tallies.entry(name).or_default()).await;
+            let (memory, target, tenant) = (memory.clone(), Arc::clone(&target), Arc::clone(&tenant));
+            tasks.spawn(async move {
+                let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+                let original = Sent::lost(&look_alike(n, sealed, owner));
+                for (name, change) in CHANGES {
+                    let mut sent = original.clone();
+                    change(&mut sent);
+                    // Its own session, none, and that of another conversation.
+                    let (own, other) = (format!("session {}", n % 100), format!("session {}", (n + 1) % 100));
+                    for session in [Some(own.as_str()), None, Some(other.as_str())] {
+                        check(&target, &memory, &tenant, &sent, session, name, tallies.entry(name).or_default()).await;
+                    }
                 }
-            }
+                tallies
+            });
+        }
+        for (name, tally) in tasks.join_all().await.into_iter().flatten() {
+            tallies.entry(name).or_default().add(&tally);
         }
     }
     print(

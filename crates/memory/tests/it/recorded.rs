@@ -173,15 +173,78 @@ async fn remember(memory: &Memory, tenant: &Arc<Tenant>, target: &Target, exchan
     }
 }
 
-/// Remembers a thousand look-alikes with the same call ids: every second recording has
-/// some that are equal in all that their user sees.
-async fn remember_look_alikes(memory: &Memory, tenant: &Arc<Tenant>, recordings: &[Recording]) {
-    for n in 0..LOOK_ALIKES {
-        let at = n % recordings.len();
-        let question = if at % 2 == 1 && n % 3 == 0 { Question::Same } else { Question::Other };
-        let alike = with_other_thinking(&recordings[at].exchanges, &format!(" look-alike {n}"), question);
-        remember(memory, tenant, &recordings[at].target, &alike).await;
+/// Everything that the test needs, for tasks that run at the same time.
+struct Setting {
+    memory: Memory,
+    local: Arc<Tenant>,
+    other: Arc<Tenant>,
+    recordings: Vec<Recording>,
+    /// The same conversations of the other tenant.
+    others: Vec<Vec<Exchange>>,
+}
+
+impl Setting {
+    async fn remember(&self, at: usize) {
+        let target = &self.recordings[at].target;
+        remember(&self.memory, &self.local, target, &self.recordings[at].exchanges).await;
+        remember(&self.memory, &self.other, target, &self.others[at]).await;
     }
+
+    /// Remembers conversations with the same call ids: every second recording has some
+    /// that are equal in all that their user sees.
+    async fn remember_look_alikes(&self, at: usize) {
+        let recording = &self.recordings[at];
+        for n in (0..LOOK_ALIKES).filter(|n| n % self.recordings.len() == at) {
+            let question = if at % 2 == 1 && n % 3 == 0 { Question::Same } else { Question::Other };
+            let alike = with_other_thinking(&recording.exchanges, &format!(" look-alike {n}"), question);
+            remember(&self.memory, &self.local, &recording.target, &alike).await;
+        }
+    }
+
+    /// Sends a recording back in every way, as both tenants.
+    async fn check(&self, at: usize) -> BTreeMap<&'static str, Tally> {
+        let recording = &self.recordings[at];
+        let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+        for (tenant, exchanges) in [(&self.local, &recording.exchanges), (&self.other, &self.others[at])] {
+            for (at, (name, change)) in (1..exchanges.len()).flat_map(|at| CHANGES.map(|change| (at, change))) {
+                let mut sent = sent(exchanges, at);
+                change(&mut sent);
+                let name_of_case = format!("{} of {}, turn {}, {name}", recording.name, tenant.name(), at + 1);
+                let tally = tallies.entry(name).or_default();
+                check(&recording.target, &self.memory, tenant, &sent, None, &name_of_case, tally).await;
+            }
+        }
+        tallies
+    }
+}
+
+/// What is done with each recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Remember,
+    RememberLookAlikes,
+    Check,
+}
+
+/// Works on all recordings, on many at a time, because each waits for the store.
+async fn on_all(setting: &Arc<Setting>, work: Work) -> BTreeMap<&'static str, Tally> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for at in 0..setting.recordings.len() {
+        let setting = Arc::clone(setting);
+        tasks.spawn(async move {
+            match work {
+                Work::Remember => setting.remember(at).await,
+                Work::RememberLookAlikes => setting.remember_look_alikes(at).await,
+                Work::Check => return setting.check(at).await,
+            }
+            BTreeMap::new()
+        });
+    }
+    let mut all: BTreeMap<&str, Tally> = BTreeMap::new();
+    for (name, tally) in tasks.join_all().await.into_iter().flatten() {
+        all.entry(name).or_default().add(&tally);
+    }
+    all
 }
 
 fn recordings(corpus: &Path) -> Vec<Recording> {
@@ -203,39 +266,15 @@ async fn g2_never_a_wrong_thought_in_recorded_conversations() {
     let recordings = recordings(&corpus);
     let (place, key) = (Folder::new("recorded"), StoreKey::generate());
     let memory = open(&place, &key).await;
-    let (local, other) = (memory.tenant("local", NOW).await.unwrap(), memory.tenant("other", NOW).await.unwrap());
     let owner = " of the other tenant";
-    let others: Vec<Vec<Exchange>> =
-        recordings.iter().map(|each| with_other_thinking(&each.exchanges, owner, Question::Same)).collect();
-    for (recording, theirs) in recordings.iter().zip(&others) {
-        remember(&memory, &local, &recording.target, &recording.exchanges).await;
-        remember(&memory, &other, &recording.target, theirs).await;
-    }
-    for among in [Company::Alone, Company::LookAlikes] {
-        if among == Company::LookAlikes {
-            remember_look_alikes(&memory, &local, &recordings).await;
-        }
-        let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
-        for (recording, theirs) in recordings.iter().zip(&others) {
-            for (tenant, exchanges) in [(&local, &recording.exchanges), (&other, theirs)] {
-                for (at, (name, change)) in (1..exchanges.len()).flat_map(|at| CHANGES.map(|change| (at, change))) {
-                    let mut sent = sent(exchanges, at);
-                    change(&mut sent);
-                    let name_of_case = format!("{} of {}, turn {}, {name}", recording.name, tenant.name(), at + 1);
-                    let tally = tallies.entry(name).or_default();
-                    check(&recording.target, &memory, tenant, &sent, None, &name_of_case, tally).await;
-                }
-            }
-        }
-        print(&format!("{} recorded conversations of two tenants, {among:?}", recordings.len()), &tallies);
+    let others = recordings.iter().map(|each| with_other_thinking(&each.exchanges, owner, Question::Same)).collect();
+    let (local, other) = (memory.tenant("local", NOW).await.unwrap(), memory.tenant("other", NOW).await.unwrap());
+    let setting = Arc::new(Setting { memory, local, other, recordings, others });
+    for (company, work) in [("alone", Work::Remember), ("among look-alikes", Work::RememberLookAlikes)] {
+        on_all(&setting, work).await;
+        let tallies = on_all(&setting, Work::Check).await;
+        print(&format!("{} recorded conversations of two tenants, {company}", setting.recordings.len()), &tallies);
         let restored: usize = tallies.values().map(|tally| tally.restored).sum();
         assert!(restored > 0, "nothing was restored, so nothing was checked");
     }
-}
-
-/// What else the memory has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Company {
-    Alone,
-    LookAlikes,
 }

@@ -110,6 +110,9 @@ impl App {
             }
             Update::QuestionWithdrawn(id) => self.permission_prompt.withdraw(id),
             Update::CommandOutput(output) => self.command_output(&output),
+            Update::Compacted { summarised, .. } => {
+                self.transcript.push_output(&CommandOutput::Line(aside_front::wording::compacted(summarised)));
+            }
             Update::Restored(messages) => {
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();

@@ -344,6 +344,31 @@ pub(super) fn expire(before_day: i64) -> Vec<Command> {
     ]
 }
 
+/// The conversation that was used longest ago comes first.
+pub(super) fn conversation_sizes(tenant: TenantId) -> Command {
+    Command::new(
+        "SELECT conv, sum(size)::bigint FROM reply WHERE tenant = $1 GROUP BY conv ORDER BY max(expires), conv",
+    )
+    .bytes(&tenant.0)
+}
+
+/// The first statement returns a row for each reply; what belongs to the replies goes with them.
+pub(super) fn delete_conversation(tenant: TenantId, conversation: &[u8]) -> Vec<Command> {
+    let delete = |sql: &'static str| Command::new(sql).bytes(&tenant.0).bytes(conversation);
+    vec![
+        delete("SELECT reply FROM reply WHERE tenant = $1 AND conv = $2"),
+        delete(
+            "DELETE FROM reply_key WHERE tenant = $1 AND reply IN
+             (SELECT reply FROM reply WHERE tenant = $1 AND conv = $2)",
+        ),
+        delete(
+            "DELETE FROM reply_part WHERE tenant = $1 AND reply IN
+             (SELECT reply FROM reply WHERE tenant = $1 AND conv = $2)",
+        ),
+        delete("DELETE FROM reply WHERE tenant = $1 AND conv = $2"),
+    ]
+}
+
 pub(super) fn receipt(tenant: TenantId, id: String) -> Command {
     Command::new(
         "SELECT id, at, expires, client, model, status, repaired, body FROM receipt WHERE tenant = $1 AND id = $2",
