@@ -229,7 +229,7 @@ impl ErrorMembers {
     }
 
     fn into_error(self) -> ProviderError {
-        ProviderError { message: self.message, code: self.code, status: self.status }
+        ProviderError::new(self.message).with_code(self.code).with_status(self.status)
     }
 }
 

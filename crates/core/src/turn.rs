@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Arguments, Block, Origin, Reply, ToolResult};
+use crate::connection_failure::ConnectionError;
 use crate::dialect::Repair;
 use crate::event::{Ending, ProviderError, ReplyEnd};
 use crate::message::{Message, Role};
@@ -24,8 +25,8 @@ pub enum Input {
     ConnectionFailed {
         /// What was received before.
         partial: Reply,
-        /// The cause, in words.
-        failure: String,
+        /// The cause.
+        failure: ConnectionError,
     },
     /// The reply exceeded the memory limit. What was received is kept.
     Oversized {
@@ -126,7 +127,7 @@ pub enum TurnEnd {
     #[serde(with = "crate::json_value")]
     Failed(ProviderError),
     /// The connection to the provider failed.
-    Unreachable(String),
+    Unreachable(ConnectionError),
     /// The user stopped the turn.
     Interrupted,
     /// The turn reached the maximum number of steps.
@@ -398,7 +399,7 @@ fn turn_end(reply: &Reply) -> TurnEnd {
         Ending::Length => TurnEnd::Length,
         Ending::Error => {
             let message = "the provider ended the reply with an error and did not say which".to_owned();
-            TurnEnd::Failed(ProviderError { message, code: None, status: None })
+            TurnEnd::Failed(ProviderError::new(message))
         }
         Ending::Stop | Ending::ToolCalls | Ending::Pause | Ending::Unrecognized(_) | Ending::Unsaid => {
             TurnEnd::Answered

@@ -152,7 +152,7 @@ fn the_steps_of_a_turn_are_bounded() {
 
 #[test]
 fn a_refusal_ends_the_turn_however_it_arrives() {
-    let error = ProviderError { message: "insufficient balance".to_owned(), code: None, status: Some(402) };
+    let error = ProviderError::new("insufficient balance").with_status(402);
     let failed = || [Action::End(TurnEnd::Failed(error.clone()))];
     let mut refused = turn();
     refused.handle(Input::Begin);

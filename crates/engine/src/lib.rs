@@ -32,7 +32,7 @@ mod turn_loop;
 pub mod update;
 
 pub use answer_now::AnswerNowSignal;
-pub use connection_failure::ConnectionFailure;
+pub use aside_core::connection_failure::ConnectionFailure;
 pub use endpoint::{Endpoint, Secret};
 pub use exact_tokens::Vocabularies;
 pub use exchange::Exchange;

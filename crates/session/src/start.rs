@@ -35,7 +35,7 @@ use crate::settings_file::KeyEntry;
 use crate::stored_session::{Continuation, SessionChoice};
 use crate::trust::Trust;
 use crate::user_files::UserFolders;
-use crate::{confinement, key_lookup, local_servers, mcp};
+use crate::{confinement, key_lookup, local_servers, mcp, permission_table};
 
 /// How to open a session.
 #[derive(Debug)]
@@ -215,6 +215,9 @@ pub async fn start_session(
     let dialects = Arc::new(user_folders.dialects()?);
     let mut loaded = overrides.load(user_folders)?;
     add_servers(&mut loaded.mcp, &options.mcp_servers);
+    if options.tools.is_some() {
+        permission_table::unmatched(&loaded.permissions, &loaded.mcp).iter().for_each(|line| notify(line));
+    }
     let keys = key_variables(&dialects, &loaded.providers);
     // Servers start in the background while the model is chosen.
     let tables = options.tools.map_or(&[][..], |_| &loaded.mcp);

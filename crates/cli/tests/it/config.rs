@@ -323,7 +323,7 @@ fn l3_a_rule_for_an_unknown_tool_is_an_error() {
     let cases = [
         ("[permissions]\nbash = \"allow\"\n",                "config.toml:2: permissions.bash: there is no tool `bash`"),
         ("[permissions]\n\"raed:src/*\" = \"deny\"\n",      "config.toml:2: permissions.raed:src/*: there is no tool `raed`"),
-        ("[permissions]\nmaps__route = \"allow\"\n",         "config.toml:2: permissions.maps__route: there is no tool `maps__route`"),
+        ("[permissions]\nmaps__ = \"allow\"\n",              "config.toml:2: permissions.maps__: there is no tool `maps__`"),
         ("[permissions]\nshell = 1\n",                       "config.toml:2: permissions.shell: expected \"allow\", \"ask\" or \"deny\""),
         ("[permissions]\nshell = { verdict = \"allow\", x = 1 }\n", "config.toml:2: permissions.shell: expected"),
         ("[permissions]\nshell = \"maybe\"\n",               "config.toml:2: permissions.shell: unknown verdict `maybe`"),
@@ -340,5 +340,18 @@ fn l3_a_rule_for_an_unknown_tool_is_an_error() {
     let fine = "[permissions]\nread = \"allow\"\n\"*\" = \"ask\"\n\"maps__*\" = \"allow\"\nmaps__route = \"deny\"\n\
                 shell = { verdict = \"ask\" }\n[mcp.maps]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n";
     let config = TestConfig::with("such-tools", fine);
-    assert_eq!(config.run("ask -m sim/kimi hello").code, 0);
+    let asked = config.run("ask -m sim/kimi hello");
+    assert_eq!((asked.code, asked.stderr.contains("permissions.")), (0, false), "{}", asked.stderr);
+}
+
+#[test]
+fn l3_a_rule_for_a_server_that_is_not_there_is_a_notice() {
+    let rules = "[permissions]\n\"maps__*\" = \"allow\"\nread = \"ask\"\n";
+    let config = TestConfig::with("no-such-server", rules);
+    let asked = config.run("ask -m sim/kimi hello");
+    let note = "note: permissions.maps__* applies to nothing: there is no MCP server of that name here\n";
+    assert_eq!((asked.code, asked.stderr.matches(note).count()), (0, 1), "{}", asked.stderr);
+    // Without tools, rules do not matter.
+    let asked = config.run("ask -m sim/kimi --no-tools hello");
+    assert_eq!((asked.code, asked.stderr.contains(note)), (0, false), "{}", asked.stderr);
 }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     fn error(message: &str) -> ProviderError {
-        ProviderError { message: message.to_owned(), code: None, status: Some(400) }
+        ProviderError::new(message).with_status(400)
     }
 
     /// The message of the row with this id.

@@ -111,7 +111,7 @@ mod tests {
             (Protocol::Bedrock,         r#"{"message":"a \"b\""}"#),
             (Protocol::Cohere,          r#"{"message":"a \"b\""}"#),
         ];
-        let error = ProviderError { message: "a \"b\"".to_owned(), code: None, status: Some(400) };
+        let error = ProviderError::new("a \"b\"").with_status(400);
         for (protocol, body) in cases {
             assert_eq!(error_reply(protocol, &error), body, "{protocol}");
         }
@@ -129,7 +129,7 @@ mod tests {
             ("a status",            None,              Some(500)),
         ];
         for (name, code, status) in cases {
-            let error = ProviderError { message: "m".to_owned(), code: code.map(str::to_owned), status };
+            let error = ProviderError::new("m").with_code(code.map(str::to_owned)).with_status(status);
             let body = object([("error", &error_in_stream(&error))]);
             assert_eq!(Raw::of(&body).ok().and_then(read_error), Some(error), "{name}: {body}");
         }

@@ -97,8 +97,11 @@ impl Headers {
 /// Merges `extra` into a body, nested objects included. All other values keep
 /// their bytes, and the messages stay last, so that requests share a prefix.
 pub fn merge_body(body: &Arc<String>, extra: &Map<String, Value>) -> Arc<String> {
+    if extra.is_empty() {
+        return Arc::clone(body);
+    }
     match Raw::of(body) {
-        Ok(object) if object.kind() == JsonKind::Object && !extra.is_empty() => Arc::new(merged(object, extra)),
+        Ok(object) if object.kind() == JsonKind::Object => Arc::new(merged(object, extra)),
         Ok(_) | Err(_) => Arc::clone(body),
     }
 }

@@ -6,6 +6,7 @@ use aside_core::block::{
     Arguments, Block, CallId, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
     Time, ToolCall, ToolResult, Unmodelled,
 };
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::dialect::Repair;
 use aside_core::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
 use aside_core::message::{Message, Role};
@@ -202,7 +203,7 @@ fn ends() -> Vec<TurnEnd> {
         TurnEnd::CutOff,
         TurnEnd::Oversized { most: 5 },
         TurnEnd::Failed(error()),
-        TurnEnd::Unreachable("no route".to_owned()),
+        TurnEnd::Unreachable(ConnectionError::new(ConnectionFailure::UnknownAuthority, "no route")),
         TurnEnd::Interrupted,
         TurnEnd::OutOfSteps(100),
         TurnEnd::OutOfMoney { microdollars: 12_345 },

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::dialect::{Dialect, Dialects};
 use aside_core::mention::escape_mentions;
 use aside_core::message::{Message, Role};
@@ -259,7 +260,10 @@ impl Driver {
                 Ok(CommandOutcome::Quit) => return,
                 // The front end is waiting for the turn to end.
                 Err(error) if begins_a_turn => {
-                    self.front.send(Update::TurnEnded(TurnEnd::Unreachable(error.to_string())));
+                    self.front.send(Update::TurnEnded(TurnEnd::Unreachable(ConnectionError::new(
+                        ConnectionFailure::Other,
+                        error.to_string(),
+                    ))));
                 }
                 Err(error) => self.front.send(Update::CommandOutput(replies::error(&error))),
             }

@@ -175,10 +175,8 @@ impl ChatDecoder {
         };
         let mut error = self.error.take();
         if let Some(reason) = reason.filter(|reason| self.rules.finish.errors.contains(reason)) {
-            error.get_or_insert_with(|| ProviderError {
-                message: format!("the provider ended the reply with `{reason}`"),
-                code: Some(reason),
-                status: None,
+            error.get_or_insert_with(|| {
+                ProviderError::new(format!("the provider ended the reply with `{reason}`")).with_code(reason)
             });
         }
         Finished(ReplyEnd { ending, error })

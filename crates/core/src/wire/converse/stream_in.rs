@@ -200,7 +200,7 @@ impl ConverseDecoder {
             _ if name.ends_with("Exception") => {
                 let body = body.raw()?;
                 let message = text_member(body, "message").unwrap_or_else(|| body.get().to_owned());
-                self.error = Some(ProviderError { message, code: Some(name.to_owned()), status: None });
+                self.error = Some(ProviderError::new(message).with_code(name.to_owned()));
             }
             _ => {
                 body.raw()?;
