@@ -5,6 +5,7 @@
 //! have the names of [`aside_core::json`].
 
 mod command;
+pub mod command_result;
 mod delta_joiner;
 mod delta_text;
 pub mod diff_lines;

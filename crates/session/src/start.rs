@@ -16,7 +16,7 @@ use aside_core::tool_mode::ToolMode;
 use aside_engine::attachments::{self, AttachedPrompt};
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{
-    ChangeObserver, FileRestorer, PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir,
+    ChangeObserver, FileRestorer, OpenFiles, PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir,
 };
 use aside_engine::{Endpoint, Http, Redactor, Secret, Session, Timeouts, Vocabularies, prompt};
 use aside_front::Attachment;
@@ -59,6 +59,10 @@ pub struct SessionOptions {
     pub saving: Saving,
     /// MCP servers besides those of config.toml, such as those of an editor.
     pub mcp_servers: Vec<McpTable>,
+    /// Folders in which tools work as in the working directory, such as those of an editor.
+    pub additional_folders: Vec<PathBuf>,
+    /// The files that an editor has open; `read` shows their unsaved text.
+    pub open_files: Option<Arc<dyn OpenFiles>>,
     /// How many tokens per second the built-in simulator sends; none for no limit.
     pub simulator_rate: Option<f64>,
 }
@@ -87,6 +91,8 @@ impl SessionOptions {
             overrides: Overrides::default(),
             saving: Saving::On,
             mcp_servers: Vec::new(),
+            additional_folders: Vec::new(),
+            open_files: None,
             simulator_rate: None,
         }
     }
@@ -104,6 +110,7 @@ pub struct ActiveSession {
     pub model: String,
     /// The working directory.
     pub folder: PathBuf,
+    additional_folders: Vec<PathBuf>,
     pub user_folders: UserFolders,
     /// The active profile.
     pub profile: Option<ProfileName>,
@@ -215,6 +222,7 @@ pub async fn start_session(
     let dialects = Arc::new(user_folders.dialects()?);
     let mut loaded = overrides.load(user_folders)?;
     add_servers(&mut loaded.mcp, &options.mcp_servers);
+    loaded.tools.directories.extend(options.additional_folders.iter().cloned());
     if options.tools.is_some() {
         permission_table::unmatched(&loaded.permissions, &loaded.mcp).iter().for_each(|line| notify(line));
     }
@@ -292,8 +300,13 @@ pub async fn start_session(
     match resumed {
         Some(resumed) => session.replace_history(resumed.history.clone()),
         None => {
-            let prompt_options =
-                PromptOptions { here, user_folders, tools: options.tools.is_some(), trust: &options.trust };
+            let prompt_options = PromptOptions {
+                here,
+                additional_folders: &options.additional_folders,
+                user_folders,
+                tools: options.tools.is_some(),
+                trust: &options.trust,
+            };
             add_system_prompt(&mut session, &prompt_options, notify).await?;
         }
     }
@@ -301,6 +314,7 @@ pub async fn start_session(
         session,
         model,
         folder: here.clone(),
+        additional_folders: options.additional_folders.clone(),
         user_folders: user_folders.clone(),
         profile: loaded.profile.map(|(name, _)| name),
         efforts,
@@ -405,9 +419,11 @@ fn working_dir(
     keys: Vec<String>,
     instructions: Vec<String>,
 ) -> Result<WorkingDir, HintedError> {
-    let SessionOptions { folder: here, user_folders, .. } = options;
+    let SessionOptions { folder: here, user_folders, additional_folders, .. } = options;
     let opened = WorkingDir::open(here);
     let work = opened.map_err(|error| HintedError::new(format!("cannot work in {}: {error}", here.display())))?;
+    let work = work.with_open_files(options.open_files.clone()).with_additional_folders(additional_folders);
+    let work = work.map_err(|error| HintedError::new(format!("cannot work in the additional folders: {error}")))?;
     Ok(work.with_hidden_variables(keys).with_confinement(confine).with_protected(user_folders.iter(), instructions))
 }
 
@@ -424,6 +440,7 @@ fn with_memory(options: &SessionOptions, permissions: Permissions) -> Result<Per
 /// What the system prompt depends on.
 struct PromptOptions<'a> {
     here: &'a Path,
+    additional_folders: &'a [PathBuf],
     user_folders: &'a UserFolders,
     tools: bool,
     trust: &'a Trust,
@@ -436,7 +453,7 @@ async fn add_system_prompt(
     options: &PromptOptions<'_>,
     notify: &dyn Fn(&str),
 ) -> Result<(), HintedError> {
-    let PromptOptions { here, user_folders, tools, trust } = *options;
+    let PromptOptions { here, additional_folders, user_folders, tools, trust } = *options;
     let mut prompt = match session.settings.system_prompt() {
         Some(value) => prompt::system(value, here).map_err(|error| {
             HintedError::new(format!("cannot read the system prompt {value}: {error}"))
@@ -445,6 +462,9 @@ async fn add_system_prompt(
         None if tools => prompt::built_in(here, &today()),
         None => String::new(),
     };
+    if let Some(line) = prompt::additional_folders(additional_folders).filter(|_| tools) {
+        prompt = [prompt, line].join("\n");
+    }
     if tools {
         let project = ProjectFiles::find(here, session.settings.project_files());
         for note in &project.notes {
@@ -499,7 +519,8 @@ pub(crate) fn attachable_files(here: &Path, most: usize) -> Vec<String> {
 /// Starts over with an empty history and the system prompt.
 pub(crate) async fn restart_session(active: &mut ActiveSession, notify: &dyn Fn(&str)) -> Result<(), HintedError> {
     active.session.replace_history(History::new());
-    let ActiveSession { session, folder, user_folders, .. } = active;
-    let options = PromptOptions { here: folder, user_folders, tools: true, trust: &Trust::AsBefore };
+    let ActiveSession { session, folder, additional_folders, user_folders, .. } = active;
+    let options =
+        PromptOptions { here: folder, additional_folders, user_folders, tools: true, trust: &Trust::AsBefore };
     add_system_prompt(session, &options, notify).await
 }

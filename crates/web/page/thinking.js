@@ -8,8 +8,11 @@ import { get } from "./server.js";
 /** @typedef {"full" | "live" | "collapsed" | "off"} View */
 /** @typedef {"hidden" | "header" | "tail" | "open"} Shape */
 
-/** Text is mounted in sections of about this many characters, of which the browser draws the visible ones. */
-const SECTION = 8192;
+/**
+ * Text is mounted in sections of about this many characters, of which the browser draws the visible ones. The last one
+ * is laid out again whenever it grows, so it must be small.
+ */
+const SECTION = 2048;
 /** Longer thinking is shown as plain text, because so many elements would be slow. */
 const MAX_RENDERED = 200000;
 /** A shorter time means that the block did not stream. */
@@ -169,7 +172,7 @@ export class Thinking {
   setDecision(decision) {
     this.note.textContent = decision ? sentNote(decision.action) : "";
     this.note.title = decision ? decision.why : "";
-    if (decision) this.root.dataset.sent = decision.action === "dropped" ? "no" : "yes";
+    if (decision) this.root.dataset.sent = ["dropped", "summarised"].includes(decision.action) ? "no" : "yes";
     else delete this.root.dataset.sent;
   }
 
@@ -232,6 +235,7 @@ const isHighSurrogate = (unit) => unit >= 0xd800 && unit < 0xdc00;
 function sentNote(action) {
   switch (action) {
     case "dropped": return "not sent";
+    case "summarised": return "not sent: summarised";
     case "verbatim": return "sent back as it was";
     case "field": return "sent back in a field";
     case "tags": return "sent back in tags";

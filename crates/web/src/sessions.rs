@@ -23,7 +23,7 @@ const PAGE_MESSAGES: usize = 40;
 const PAGE_BYTES: usize = 512 << 10;
 const MIN_PAGE_MESSAGES: usize = 4;
 /// A session without tabs is closed after this long, so that another program can continue it.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_secs(8);
 /// How often the store is read for a session that another process writes.
 const FOLLOW_EVERY: Duration = Duration::from_millis(600);
 /// Sessions that can be open at once. Each has a thread and its history in memory.

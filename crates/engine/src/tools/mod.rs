@@ -15,6 +15,7 @@ mod glob;
 mod grep;
 mod list;
 mod live_output;
+mod open_files;
 pub mod permissions;
 mod process;
 mod protected;
@@ -37,6 +38,7 @@ pub use diff::unified as unified_diff;
 pub use file_changes::{ChangeObserver, FileChange, FileContent, FileRestorer, PriorFile};
 pub(crate) use files::image_type;
 pub use live_output::LiveOutput;
+pub use open_files::OpenFiles;
 pub use permissions::{
     ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,
     RuleVerdict, ToolModeSwitch, server_pattern,

@@ -46,6 +46,7 @@ fn update_name(update: &Update) -> &'static str {
         Update::QuestionAsked(_) => "questionAsked",
         Update::QuestionWithdrawn(_) => "questionWithdrawn",
         Update::CommandOutput(_) => "commandOutput",
+        Update::Compacted { .. } => "compacted",
         Update::Restored(_) => "restored",
         Update::Undone(_) => "undone",
         Update::NotSent { .. } => "notSent",
@@ -63,7 +64,7 @@ fn update_name(update: &Update) -> &'static str {
     }
 }
 
-const N_UPDATES: usize = 36;
+const N_UPDATES: usize = 37;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
@@ -259,6 +260,7 @@ fn updates() -> Vec<Update> {
         Update::TurnNotice(TurnNotice::Repaired { row: text("r1"), repair: Repair::DropField, refusal: text("no") }),
         Update::TurnNotice(TurnNotice::BrokenCall { name: text("read") }),
         Update::ToolStarted(Box::new(call)),
+        Update::Compacted { summarised: 9, kept: 2, summary: text("before") },
         Update::ToolOutput { call: text("c1"), tail: text("a\nb"), n_lines: 12 },
         Update::ToolEnded(Box::new(result())),
         Update::Recorded(Arc::new(message())),

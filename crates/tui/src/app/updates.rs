@@ -97,6 +97,9 @@ impl App {
             // Submitting the command already scrolled to the end. A user who has scrolled away
             // since stays there.
             Update::CommandOutput(output) => self.transcript.push_output(&output),
+            Update::Compacted { summarised, .. } => {
+                self.transcript.push_output(&CommandOutput::Line(aside_front::wording::compacted(summarised)));
+            }
             Update::Restored(messages) => {
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();
