@@ -294,7 +294,8 @@ impl ThinkingBlock {
     }
 
     fn first_title(&self) -> Option<&str> {
-        let find = || thinking_title::first_title(&self.doc.source()).map(str::to_owned);
+        // Only a line that is too long for a title goes on in another part.
+        let find = || self.doc.parts().find_map(thinking_title::first_title).map(str::to_owned);
         self.titles.first().or_else(|| self.first_title.get_or_init(find).as_deref())
     }
 
@@ -447,6 +448,24 @@ pub fn duration(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t2_the_first_title_is_found_in_whichever_part_of_a_long_text_it_is() {
+        let before = "words that fill a line\n".repeat(2_000);
+        let overlong = format!("{}**not a title**\n", "word ".repeat(20_000));
+        for text in [format!("{before}{overlong}**Title**\n{before}**Later**\n"), format!("**Title**\n{before}")] {
+            let mut split = LazyText::default();
+            split.push(&text);
+            split.finish();
+            assert!(split.parts().count() > 2);
+            for doc in [split, LazyText::new(&text)] {
+                assert_eq!(ThinkingBlock::finished(doc, None, 0).first_title(), Some("Title"));
+            }
+        }
+        let mut none = LazyText::default();
+        none.push(&before);
+        assert_eq!(ThinkingBlock::finished(none, None, 0).first_title(), None);
+    }
 
     #[test]
     fn t2_a_duration_is_short_and_never_shows_zero_hours() {
