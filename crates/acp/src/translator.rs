@@ -198,6 +198,7 @@ impl Translator {
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)
+            | Update::Models(_)
             | Update::PromptHistory(_)
             | Update::Ready
             | Update::Interrupt

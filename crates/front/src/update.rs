@@ -139,6 +139,8 @@ pub enum Update {
     },
     Status(Box<Status>),
     CompletionLists(Box<CompletionLists>),
+    /// The models that providers and local servers list, as PROVIDER/MODEL.
+    Models(Vec<String>),
     /// Prompts of earlier sessions, the newest last.
     PromptHistory(Vec<String>),
     /// A command is finished, including the turn it started.

@@ -123,6 +123,7 @@ impl LineFrontEnd {
             Update::Noted(note) => self.print(&format!("note: {}", note.message))?,
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
+            Update::Models(_) => (),
             Update::Closed { .. } | Update::ToolEnded(_) | Update::MessageStored(_) | Update::CompletionLists(_) => (),
             Update::Restored(_) | Update::Recorded(_) | Update::ToolOutput { .. } | Update::Quit | Update::Ready => (),
             Update::Sending(_) | Update::GoTo { .. } | Update::ClosedAsStreamed { .. } | Update::SessionStored(_) => (),
@@ -139,8 +140,7 @@ impl LineFrontEnd {
         self.print("allow? y or n")?;
         let line = self.input.next().transpose()?.unwrap_or_default();
         let answer = if line.trim() == "y" { PermissionAnswer::Once } else { PermissionAnswer::No(None) };
-        self.commands.send(Command::Answer { id: question.id, answer })?;
-        Ok(())
+        Ok(self.commands.send(Command::Answer { id: question.id, answer })?)
     }
 
     fn print(&mut self, line: &str) -> io::Result<()> {

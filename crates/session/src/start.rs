@@ -32,6 +32,7 @@ use crate::provider_tables::ProviderTable;
 use crate::providers::{Provider, ProviderEndpoint, Providers, env_var};
 use crate::settings::{LoadedSettings, Overrides, ProfileName, setting_error};
 use crate::settings_file::KeyEntry;
+use crate::single_turn::RunLimits;
 use crate::stored_session::{Continuation, SessionChoice};
 use crate::trust::Trust;
 use crate::user_files::UserFolders;
@@ -57,6 +58,7 @@ pub struct SessionOptions {
     pub trust: Trust,
     pub overrides: Overrides,
     pub saving: Saving,
+    pub limits: RunLimits,
     /// MCP servers besides those of config.toml, such as those of an editor.
     pub mcp_servers: Vec<McpTable>,
     /// Folders in which tools work as in the working directory, such as those of an editor.
@@ -90,6 +92,7 @@ impl SessionOptions {
             trust: Trust::AsBefore,
             overrides: Overrides::default(),
             saving: Saving::On,
+            limits: RunLimits::default(),
             mcp_servers: Vec::new(),
             additional_folders: Vec::new(),
             open_files: None,
@@ -131,6 +134,8 @@ pub struct ActiveSession {
     pub(crate) change_recorder: Arc<ChangeRecorder>,
     /// Puts them back; none without tools.
     pub(crate) restorer: Option<FileRestorer>,
+    /// Where the user's own command lines run; none without tools.
+    pub(crate) work: Option<WorkingDir>,
 }
 
 impl ActiveSession {
@@ -187,6 +192,11 @@ impl ActiveSession {
         self.model = full_name;
         self.efforts = efforts;
         Ok(())
+    }
+
+    /// The configured providers.
+    pub(crate) fn provider_tables(&self) -> &[ProviderTable] {
+        &self.tables
     }
 
     /// The models that config.toml names without a wildcard.
@@ -284,7 +294,7 @@ pub async fn start_session(
     session.price = price;
     session.vocabularies = Some(Arc::new(LoggedVocabularies));
     let change_recorder = Arc::new(ChangeRecorder::default());
-    let mut restorer = None;
+    let (mut restorer, mut user_work) = (None, None);
     if let Some(mode) = options.tools {
         let instructions = session.settings.project_files().to_vec();
         let permissions = Permissions::new(loaded.permissions, mode);
@@ -292,6 +302,7 @@ pub async fn start_session(
         let work = working_dir(options, Arc::clone(&confine), keys, instructions)?;
         let work = work.with_change_observer(Arc::clone(&change_recorder) as Arc<dyn ChangeObserver>);
         restorer = Some(FileRestorer::new(work.clone()));
+        user_work = Some(work.clone());
         session.tools = Toolbox::standard(&work, with_memory(options, permissions)?);
     }
     if let Some(tools) = servers.tools() {
@@ -327,6 +338,7 @@ pub async fn start_session(
         confine,
         change_recorder,
         restorer,
+        work: user_work,
     })
 }
 

@@ -239,7 +239,7 @@ impl Hub {
             HubAccess::Reader => return Err(CommandRefusal::OpenElsewhere),
             HubAccess::Ended => return Err(CommandRefusal::Invalid("the session has ended".to_owned())),
         };
-        if matches!(command, Command::Terminal(_)) {
+        if matches!(command, Command::Terminal(_) | Command::Shell { .. }) {
             return Err(CommandRefusal::Invalid("this command is for a terminal".to_owned()));
         }
         if let Command::Answer { id, answer } = &command {
@@ -473,6 +473,8 @@ impl HubState {
                 self.lists = *lists;
                 one(self.frame("lists", &json!(self.lists)))
             }
+            // The page asks for no live lists.
+            Update::Models(_) => Vec::new(),
             Update::PromptHistory(prompts) => {
                 let newest = prompts.len().saturating_sub(100);
                 self.prompts = prompts.into_iter().skip(newest).collect();

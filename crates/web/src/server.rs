@@ -299,7 +299,8 @@ fn typed_command(command: Command) -> Result<Command, Box<Response>> {
         {
             Err(local(&name, &rest))
         }
-        ParsedLine::Command(Command::Terminal(_)) => {
+        ParsedLine::Command(Command::Theme(_)) => Err(local("theme", "")),
+        ParsedLine::Command(Command::Terminal(_) | Command::Mouse(_)) => {
             let value = json!({"error": "invalid", "what": "this command is for a terminal"});
             Err(Box::new(answer(StatusCode::BAD_REQUEST, &value)))
         }
@@ -319,7 +320,10 @@ fn typed_command(command: Command) -> Result<Command, Box<Response>> {
         ParsedLine::Local(LocalCommand::Reader) => Err(local("reader", "")),
         ParsedLine::Local(LocalCommand::CopyAnswer) => Err(local("copyAnswer", "")),
         ParsedLine::Local(LocalCommand::CopyThinking) => Err(local("copyThinking", "")),
-        ParsedLine::Local(LocalCommand::Theme(_)) => Err(local("theme", "")),
+        ParsedLine::Local(LocalCommand::Find(_)) => {
+            let value = json!({"error": "invalid", "what": "the browser finds text in this page", "hint": "Ctrl+F"});
+            Err(Box::new(answer(StatusCode::BAD_REQUEST, &value)))
+        }
         ParsedLine::Invalid { what, hint } => {
             Err(Box::new(answer(StatusCode::BAD_REQUEST, &json!({"error": "invalid", "what": what, "hint": hint}))))
         }

@@ -360,6 +360,7 @@ impl OpenSession {
             }
             // The translator has sent what belongs to the transcript.
             Update::SessionStored(_)
+            | Update::Models(_)
             | Update::MessageStored(_)
             | Update::Opened { .. }
             | Update::Item { .. }

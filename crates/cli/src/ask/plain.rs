@@ -480,6 +480,7 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)
+            | Update::Models(_)
             | Update::PromptHistory(_)
             | Update::Ready
             | Update::Interrupt

@@ -23,6 +23,7 @@ mod read;
 mod shell;
 mod supervisor_handle;
 mod toolbox;
+mod user_command;
 mod walk;
 mod working_dir;
 mod write;
@@ -46,6 +47,7 @@ pub use permissions::{
 pub use supervisor_handle::SupervisorHandle;
 pub(crate) use toolbox::RecordedCall;
 pub use toolbox::{DuplicateTool, Switch, ToolInfo, Toolbox, UnknownTool};
+pub use user_command::NewestOutput;
 pub use working_dir::WorkingDir;
 
 /// Asks the user for permission. Dropping the future counts as a denial.

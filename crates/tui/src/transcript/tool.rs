@@ -53,7 +53,7 @@ enum ToolState {
 
 /// How much is shown below the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolShape {
+pub(crate) enum ToolShape {
     Header,
     /// The first lines of a long output.
     Part,
@@ -274,6 +274,17 @@ impl ToolBlock {
             ToolShape::Part => ToolShape::Open,
             ToolShape::Open => ToolShape::Header,
         });
+    }
+
+    /// Shows this much of it, and returns what the user had chosen.
+    pub(crate) fn set_choice(&mut self, choice: Option<ToolShape>) -> Option<ToolShape> {
+        std::mem::replace(&mut self.choice, choice)
+    }
+
+    /// The call and its output.
+    pub(crate) fn searchable_text(&self) -> String {
+        let output = self.output.as_ref().map_or("", PlainText::source);
+        format!("{} {} {}\n{output}", self.name, self.subject, self.arguments)
     }
 
     pub fn copy_text(&self) -> String {
