@@ -191,6 +191,21 @@ impl Session {
         request.token_breakdown(&dialects, encoder)
     }
 
+    /// The effort of the next request. Costs the same for every length of the history.
+    pub fn next_effort(&mut self) -> Option<String> {
+        let repairs = self.learned_repairs.of(&self.endpoint.repair_key()).to_vec();
+        let dialects = Arc::clone(&self.dialects);
+        let (mut request, _) = self.request(AnswerMode::Normal, &repairs);
+        (request.messages, request.entries) = (Vec::new(), Vec::new());
+        request.encode(&dialects, &mut Encoder::default(), &repairs).effort
+    }
+
+    /// An estimate of the tokens of the next request, corrected by what the provider reported before.
+    pub fn next_tokens(&mut self) -> u64 {
+        let counted = self.encode(&[]).tokens;
+        self.calibration.calibrated_tokens(&self.calibration_key(), counted).unwrap_or(counted)
+    }
+
     /// The key under which token counts are calibrated.
     pub(crate) fn calibration_key(&self) -> CalibrationKey {
         let (dialect, model) = (self.endpoint.dialect.id.clone(), self.endpoint.model.clone());

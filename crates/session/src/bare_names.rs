@@ -4,6 +4,7 @@ use aside_core::model_table::NameMatch;
 
 use crate::error::HintedError;
 use crate::key_lookup;
+use crate::provider_tables::SIMULATOR;
 use crate::providers::Providers;
 
 /// How many models are suggested for a name that no provider has.
@@ -48,6 +49,25 @@ impl Providers<'_> {
             [] => self.unknown_provider(name),
             alike => HintedError::new(what).hint(format!("did you mean {}?", alike.join(", "))),
         }
+    }
+
+    /// Providers with a similar name, the most similar first.
+    pub(crate) fn alike_providers(&self, name: &str) -> Vec<String> {
+        let wanted = name.to_lowercase();
+        if wanted.len() > MAX_COMPARED || wanted.is_empty() {
+            return Vec::new();
+        }
+        let bound = (wanted.chars().count() / 3).clamp(1, 3);
+        let own = self.tables.iter().map(|table| table.name.as_str());
+        let known = self.dialects.iter().map(|dialect| dialect.id.as_str()).chain([SIMULATOR]);
+        let distance = |id: &str| match id.starts_with(&wanted) {
+            true => Some(0),
+            false => edit_distance(&id.to_lowercase(), &wanted, bound),
+        };
+        let mut alike: Vec<(usize, &str)> = own.chain(known).filter_map(|id| Some((distance(id)?, id))).collect();
+        alike.sort();
+        alike.dedup();
+        alike.into_iter().take(SUGGESTIONS).map(|(_, id)| id.to_owned()).collect()
     }
 
     /// Models with a similar name, the most similar first.

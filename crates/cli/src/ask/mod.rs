@@ -173,7 +173,7 @@ pub(crate) fn print_usage_error(message: &str) -> anyhow::Result<()> {
 }
 
 /// An amount of US dollars above 0.
-fn parse_dollars(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_dollars(text: &str) -> Result<f64, String> {
     let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
     amount.ok_or_else(|| "expected an amount of US dollars above 0, such as 0.50".to_owned())
 }

@@ -127,7 +127,7 @@ fn err_001_an_invalid_value_is_refused_with_the_valid_ones_and_changes_nothing()
     let cases: &[(&str, &[&str])] = &[
         ("config set reasoning.format xml",      &["error: `reasoning.format` cannot be `xml`", "hint: use native or field"]),
         ("config set reasoning.maxTokens -5",    &["`reasoning.maxTokens` cannot be `-5`", "a whole number of at least 1"]),
-        ("config set reasoning.efort high",      &["unknown setting `reasoning.efort`", "did you mean `reasoning.effort`?", "prompt.projectFiles, model, profile"]),
+        ("config set reasoning.efort high",      &["unknown setting `reasoning.efort`", "did you mean `reasoning.effort`?", "screen.mouse, model, profile"]),
         ("config get reasoning.efort",           &["unknown setting `reasoning.efort`"]),
         ("config unset reasoning.efort",         &["unknown setting `reasoning.efort`"]),
         ("config explain nonsense",              &["unknown setting `nonsense`"]),
@@ -273,7 +273,7 @@ fn explain_without_a_key_lists_every_setting() {
     let config = TestConfig::with("explain-all", CONFIG);
     let all = config.stdout("config explain");
     let heads: Vec<&str> = all.lines().step_by(2).collect();
-    assert_eq!(heads.len(), 22);
+    assert_eq!(heads.len(), 26);
     assert_eq!(&heads[..2], ["reasoning.enabled = true   (built-in)", "reasoning.effort = low   (config)"]);
     assert!(heads.contains(&"reasoning.fieldName = reasoning_content   (dialect)"), "the configured model's own");
     assert!(heads.contains(&"request.maxTokens is unset   (from the dialect)"));
