@@ -91,6 +91,13 @@ def test_seed_004_titles_while_it_thinks_and_a_duration_when_it_is_done(setup):
     tab.click(".thinking-head")
     tab.wait("document.querySelectorAll('.thinking-body strong').length === 3", what="three titles as Markdown")
     assert "**" not in tab.run("document.querySelector('.thinking-body').textContent")
+    # The same if it was open all the time.
+    ask(tab, "sim: summaries 2 rate=20")
+    tab.wait(f"{RUNNING}?.dataset.shape === 'tail'", what="the next thinking")
+    tab.run("[...document.querySelectorAll('.thinking-head')].at(-1).click()")
+    tab.wait(f"{IDLE} && document.querySelectorAll('.answer').length === 2")
+    tab.wait("[...document.querySelectorAll('.thinking-body')].at(-1).querySelectorAll('strong').length === 2", what="Markdown when it is done")
+    before = heads(tab)
     # A stored session is shown as the live one was.
     tab.reload()
     tab.wait("document.querySelector('.thinking-head')")

@@ -15,13 +15,14 @@ def answered(tab, text):
     """Asks, allows every question once, and waits for the end of the turn."""
     before = tab.run("document.querySelectorAll('.entry.user').length")
     ask(tab, text)
-    tab.wait(f"document.querySelectorAll('.entry.user').length > {before} || document.querySelector('.note')", what="the prompt")
+    tab.wait(f"document.querySelectorAll('.entry.user').length > {before}", what="the prompt")
     while True:
         tab.wait(f"{IDLE} || document.querySelector('#question button.allow:enabled')", what="the end of the turn")
-        if tab.run(IDLE):
+        if tab.run("!!document.querySelector('#question button.allow:enabled')"):
+            tab.click("#question button.allow")
+            time.sleep(0.3)
+        elif tab.run(IDLE):
             return
-        tab.click("#question button.allow")
-        time.sleep(0.3)
 
 
 def shapes(tab):

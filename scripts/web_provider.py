@@ -151,11 +151,11 @@ class Provider:
         else:
             yield from self.pieces("content", "Written.")
 
-    def reply_count(self, tools_done, lines=40, pause=0.1):
-        """A command that writes a line now and then."""
+    def reply_count(self, tools_done):
+        """A command that writes a line now and then, until there is a file `enough`."""
         if tools_done == 0:
             yield from self.pieces("reasoning_content", "A slow command.")
-            yield self.call("shell", {"command": f"for n in $(seq {int(lines)}); do echo \"line $n of {int(lines)}\"; sleep {pause}; done"})
+            yield self.call("shell", {"command": "n=0; until [ -e enough ]; do n=$((n + 1)); echo \"line $n\"; sleep 0.1; done"})
         else:
             yield from self.pieces("content", "Counted.")
 

@@ -85,8 +85,11 @@ export class Thinking {
     this.transcript.hold();
   }
 
-  /** Shows finished thinking as Markdown when it is opened, and gets the text if it is not here. */
-  async load() {
+  /**
+   * Shows finished thinking as Markdown when it is opened, and gets the text if it is not here.
+   * @param {"user" | "end"} [cause] what opens it: the user, or its end if it was open already
+   */
+  async load(cause = "user") {
     if (this.view.state === "running" || this.isRendered) return;
     if (this.isMounted && this.text.length > MAX_RENDERED) return;
     try {
@@ -99,7 +102,7 @@ export class Thinking {
         this.body.replaceChildren(rendered);
         this.draw();
       });
-      this.transcript.hold();
+      if (cause === "user") this.transcript.hold();
     } catch {
       // A reply that is not stored yet: its plain text is here already.
     }

@@ -226,7 +226,10 @@ export class Transcript {
     if (old?.kind === value.kind && old.thinking) {
       const wasRunning = old.thinking.view.state === "running";
       old.thinking.update(/** @type {any} */ (value));
-      if (wasRunning && value.state !== "running") this.onThinkingEnd(old.thinking);
+      if (wasRunning && value.state !== "running") {
+        this.onThinkingEnd(old.thinking);
+        if (old.thinking.shape() === "open") old.thinking.load("end");
+      }
       return;
     }
     if (old?.kind === value.kind && old.tool) {

@@ -221,6 +221,12 @@ impl Hub {
         drop(self.frames.send(hello));
     }
 
+    /// A block of a message that a tab may have.
+    pub(crate) fn block(&self, entry: i64, block: usize) -> Option<Body> {
+        let state = self.lock();
+        state.transcript.entries().iter().find(|one| one.id == entry)?.blocks.get(block).cloned()
+    }
+
     pub(crate) fn is_reader(&self) -> bool {
         matches!(self.lock().access, HubAccess::Reader)
     }
