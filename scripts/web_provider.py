@@ -91,7 +91,12 @@ class Provider:
         tools_done = sum(m["role"] == "tool" for m in messages[messages.index(asked):])
         word, *numbers = prompt.split()
         numbers = [float(n) for n in numbers if n.replace(".", "").isdigit()]
-        return getattr(self, f"reply_{word}", self.reply_story)(tools_done, *numbers)
+        if "tools" not in body:
+            # A request for a summary.
+            return self.pieces("content", "The user asked for lines, and got them.")
+        if not hasattr(self, f"reply_{word}"):
+            return self.reply_story(tools_done)
+        return getattr(self, f"reply_{word}")(tools_done, *numbers)
 
     @staticmethod
     def pieces(field, text, size=12, pause=0.01):
@@ -145,6 +150,14 @@ class Provider:
             yield self.call("write", {"path": "made.txt", "content": "one\ntwo\n"})
         else:
             yield from self.pieces("content", "Written.")
+
+    def reply_count(self, tools_done):
+        """A command that writes a line now and then, until there is a file `enough`."""
+        if tools_done == 0:
+            yield from self.pieces("reasoning_content", "A slow command.")
+            yield self.call("shell", {"command": "n=0; until [ -e enough ]; do n=$((n + 1)); echo \"line $n\"; sleep 0.1; done"})
+        else:
+            yield from self.pieces("content", "Counted.")
 
     def reply_lines(self, tools_done, count=100):
         yield from self.pieces("reasoning_content", "Short.", pause=0)

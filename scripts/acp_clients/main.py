@@ -16,6 +16,9 @@ import acp
 import jsonschema
 from acp.schema import AllowedOutcome, RequestPermissionResponse
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from acp_lines import LineClient  # noqa: E402
+
 ASIDE, NODE_FOLDER = sys.argv[1], sys.argv[2]
 NODE = os.path.join(NODE_FOLDER, "node_modules/node/bin/node")
 PROMPTS = ["sim: think seed=1", "sim: tool-loop 2 seed=2", "sim: summaries 3 seed=3", "sim: encrypted seed=4"]
@@ -148,6 +151,10 @@ RESULTS = {
 }
 
 
+# What the agent asks a client for that offers it.
+REQUESTS = {"fs/read_text_file": "ReadTextFileRequest", "elicitation/create": "CreateElicitationRequest"}
+
+
 def check_schema(root):
     path = os.path.join(NODE_FOLDER, "node_modules/@agentclientprotocol/sdk/schema/v1/schema.json")
     with open(path) as file:
@@ -176,6 +183,9 @@ def check_schema(root):
                 elif line.get("method") == "session/request_permission":
                     check("RequestPermissionRequest", line["params"])
                     kinds.add("permission")
+                elif line.get("method") in REQUESTS:
+                    check(REQUESTS[line["method"]], line["params"])
+                    kinds.add(line["method"])
                 elif "error" in line:
                     check("Error", line["error"])
                     kinds.add("error")
@@ -185,51 +195,9 @@ def check_schema(root):
                 checked += 1
     expected = {"agent_thought_chunk", "agent_message_chunk", "user_message_chunk", "tool_call", "tool_call_update"}
     expected |= {"session_info_update", "usage_update", "available_commands_update", "config_option_update"}
-    expected |= {"current_mode_update", "notice", "permission", "error", *RESULTS}
+    expected |= {"current_mode_update", "notice", "permission", "error", "compaction_update", *RESULTS, *REQUESTS}
     assert expected <= kinds, f"never seen: {sorted(expected - kinds)}"
     print(f"schema: {checked} lines of {len(kinds)} kinds are valid")
-
-
-class Lines:
-    """A client without an SDK, for what the SDKs do not offer."""
-
-    def __init__(self, folder, *arguments):
-        agent = folder.agent(*arguments)
-        self.process = subprocess.Popen([agent], env=folder.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.next = 0
-        self.updates = []
-
-    def send(self, **message):
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        self.process.stdin.flush()
-
-    def receive(self):
-        line = json.loads(self.process.stdout.readline())
-        if line.get("method") == "session/update":
-            self.updates.append(line["params"]["update"])
-        if line.get("method") == "session/request_permission":
-            self.send(id=line["id"], result={"outcome": {"outcome": "selected", "optionId": "once"}})
-        return line
-
-    def call(self, method, **params):
-        self.next += 1
-        self.send(id=self.next, method=method, params=params)
-        while True:
-            line = self.receive()
-            if line.get("id") == self.next and "method" not in line:
-                return line
-
-    def open(self, folder, **capabilities):
-        self.call("initialize", protocolVersion=1, clientCapabilities=capabilities)
-        return self.call("session/new", cwd=folder.project, mcpServers=[])["result"]["sessionId"]
-
-    def prompt(self, session, text):
-        return self.call("session/prompt", sessionId=session, prompt=[{"type": "text", "text": text}])
-
-    def end(self):
-        self.process.stdin.close()
-        assert self.process.wait(60) == 0
-        self.process.stdout.close()
 
 
 class Provider(http.server.BaseHTTPRequestHandler):
@@ -238,9 +206,10 @@ class Provider(http.server.BaseHTTPRequestHandler):
     seen = threading.Event()
     first_sent = None
     replies = []
+    requests = []
 
     def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
+        Provider.requests.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
@@ -261,17 +230,64 @@ class Provider(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def call(number, tool, **arguments):
+    """A delta that calls a tool."""
+    function = {"name": tool, "arguments": json.dumps(arguments)}
+    return {"tool_calls": [{"index": 0, "id": f"c{number}", "type": "function", "function": function}]}
+
+
+class Editor(LineClient):
+    """A client with everything that an editor may offer. It rejects the first question with a message."""
+
+    choices = ["message", "once"]
+
+    def answer(self, request):
+        if request["method"] == "fs/read_text_file":
+            return {"content": "text that is not saved\n"}
+        if request["method"] == "elicitation/create":
+            return {"action": "accept", "content": {"message": "count to six instead"}}
+        if request["method"] == "session/request_permission":
+            return {"outcome": {"outcome": "selected", "optionId": self.choices.pop(0)}}
+        return None
+
+
+def editor_offers(folder):
+    """What a client may offer: unsaved text, forms and compactions; and the output of a running command."""
+    with open(os.path.join(folder.project, "b.txt"), "w") as file:
+        file.write("text on disk\n")
+    counting = "for n in 1 2 3 4 5 6; do echo $n; sleep 0.3; done"
+    Provider.replies = [call(1, "read", path="b.txt"), call(2, "shell", command="sleep 1"), call(3, "shell", command=counting), {"content": "done"}]
+    Provider.requests = []
+    client = Editor([folder.agent("-m", "work/m")], env=folder.env)
+    offers = {"fs": {"readTextFile": True}, "elicitation": {"form": {}}, "session": {"compaction": {}}}
+    session = client.open(folder.project, **offers)
+    assert client.prompt(session, "go")["result"]["stopReason"] == "end_turn"
+    results = [message["content"] for message in Provider.requests[-1]["messages"] if message["role"] == "tool"]
+    assert "text that is not saved" in results[0] and "count to six instead" in results[1], results
+    running = [update for update in client.updates if update.get("status") == "in_progress" and "content" in update]
+    assert running and "1\n" in running[0]["content"][0]["content"]["text"], "the output of a running command"
+    assert "6\n" in results[2], results
+    client.end()
+
+    client = Editor([folder.agent("-m", "sim/deepseek")], env=folder.env)
+    session = client.open(folder.project, **offers)
+    for _ in range(8):
+        client.prompt(session, "sim: think tokens=400")
+    client.prompt(session, "/compact")
+    assert any(update["sessionUpdate"] == "compaction_update" for update in client.updates), client.updates[-3:]
+    client.end()
+    print(f"editor: unsaved text, a form, a compaction, {len(running)} pieces of running output")
+
+
 def other_methods(root):
     """Everything that the SDKs do not reach: notices, permissions, modes, close, delete, a failure."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     config = f'[providers.work]\nprotocol = "openai-chat"\ndialect = "deepseek"\nbase_url = "http://127.0.0.1:{server.server_port}"\n'
     folder = Folder(root, "lines", config)
-    arguments = json.dumps({"path": "a.txt", "content": "new\n"})
-    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "write", "arguments": arguments}}
-    Provider.replies = [{"tool_calls": [call]}, {"content": "done"}]
-    client = Lines(folder, "-m", "work/m")
-    session = client.open(folder)
+    Provider.replies = [call(1, "write", path="a.txt", content="new\n"), {"content": "done"}]
+    client = LineClient([folder.agent("-m", "work/m")], env=folder.env)
+    session = client.open(folder.project)
     client.next += 1
     client.send(id=client.next, method="session/prompt", params={"sessionId": session, "prompt": [{"type": "text", "text": "go"}]})
     while not any(update["sessionUpdate"] == "agent_thought_chunk" for update in client.updates):
@@ -292,17 +308,20 @@ def other_methods(root):
     assert client.call("session/delete", sessionId=session)["result"] == {}
     client.end()
 
-    client = Lines(folder, "-m", "sim/deepseek")
-    session = client.open(folder, session={"notices": {}})
+    client = LineClient([folder.agent("-m", "sim/deepseek")], env=folder.env)
+    session = client.open(folder.project, session={"notices": {}})
     assert client.prompt(session, "sim: reasoning-only")["result"]["stopReason"] == "end_turn"
     assert any(update["sessionUpdate"] == "notice" for update in client.updates)
     failed = client.prompt(session, "sim: status 401")["error"]
     assert "aside doctor" in failed["message"], failed
     client.end()
+    editor_offers(folder)
     server.shutdown()
 
 
 DELTAS = 200_000
+# The thought itself has 1 MB.
+MAX_MEMORY_KB = 160 << 10
 
 
 def many_deltas(root):
@@ -348,6 +367,9 @@ def many_deltas(root):
                         answer = json.loads(line)
                         break
                     if b'"agent_thought_chunk"' in line:
+                        if length == 0:
+                            # An editor that hangs for a while.
+                            time.sleep(3)
                         length += len(json.loads(line)["params"]["update"]["content"]["text"])
                     if method == "session/prompt":
                         # A reader that is slower than the provider.
@@ -369,6 +391,7 @@ def many_deltas(root):
         print(f"CPU: {editor_cpu:.2f} s, {editor_cpu / plain:.2f} times `ask --json` ({plain:.2f} s)")
         assert length > DELTAS, "the whole thought arrives"
         assert lines < DELTAS / 100, "growth is joined"
+        assert peak < MAX_MEMORY_KB, "what the editor has not read yet takes little memory"
     finally:
         process.terminate()
         process.wait()

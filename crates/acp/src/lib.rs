@@ -16,6 +16,9 @@ mod slash_commands;
 mod tool_calls;
 mod translator;
 
-pub use peer::{Effect, ListedSession, OpenRequest, OpenedSession, Peer, SessionAccess, SessionKey, SessionToOpen};
+pub use peer::{
+    ClientFiles, Effect, FileTicket, ListedSession, OpenRequest, OpenedSession, Peer, SessionAccess, SessionKey,
+    SessionToOpen,
+};
 pub use requests::{McpServer, NameValue};
 pub use rpc::RequestId;

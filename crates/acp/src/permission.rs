@@ -3,11 +3,21 @@
 use aside_core::permission_question::{AnswerChoice, AnswerChoices, ProposedChange};
 use aside_front::{PendingQuestion, PermissionAnswer};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::session_update::{ToolCallFields, ToolContent, ToolStatus};
 use crate::tool_calls;
 use crate::translator::{Translator, lines_content};
+
+/// The answer that a form follows.
+const MESSAGE_OPTION: &str = "message";
+
+/// Whether the client shows forms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WithForm {
+    Yes,
+    No,
+}
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +40,7 @@ pub(crate) fn request<'a>(
     session_id: &'a str,
     question: &PendingQuestion,
     translator: &Translator,
+    with_form: WithForm,
 ) -> PermissionRequest<'a> {
     let about = &question.about;
     let call = translator.call(&about.id);
@@ -56,12 +67,38 @@ pub(crate) fn request<'a>(
             AnswerChoice::Session => ("session", format!("Allow `{scope}` in this session"), "allow_always"),
             AnswerChoice::Project => ("project", format!("Always allow `{scope}` in this project"), "allow_always"),
             AnswerChoice::No => ("no", "Reject".to_owned(), "reject_once"),
-            // The protocol has no answer with a text.
-            AnswerChoice::Message => return None,
+            // The protocol has no answer with a text, so a form asks for it.
+            AnswerChoice::Message if with_form == WithForm::No => return None,
+            AnswerChoice::Message => (MESSAGE_OPTION, "Reject, and tell the model why".to_owned(), "reject_once"),
         };
         Some(PermissionOption { option_id, name, kind })
     };
     PermissionRequest { session_id, tool_call, options: choices.iter().filter_map(option).collect() }
+}
+
+/// Whether the user wants to write a message to the model.
+pub(crate) fn wants_form(result: &Result<Value, Value>) -> bool {
+    let outcome = result.as_ref().ok().and_then(|result| result.get("outcome"));
+    let member = |name: &str| outcome.and_then(|outcome| outcome.get(name)).and_then(Value::as_str);
+    (member("outcome"), member("optionId")) == (Some("selected"), Some(MESSAGE_OPTION))
+}
+
+/// The form for a message to the model.
+pub(crate) fn form(session_id: &str) -> Value {
+    let reason = json!({"type": "string", "title": "Message to the model", "minLength": 1});
+    json!({
+        "sessionId": session_id,
+        "mode": "form",
+        "message": "The call is rejected. What should the model know?",
+        "requestedSchema": {"type": "object", "properties": {"message": reason}, "required": ["message"]},
+    })
+}
+
+/// What the user wrote into the form. Without it, the answer is a plain no.
+pub(crate) fn form_answer(result: &Result<Value, Value>) -> PermissionAnswer {
+    let accepted = result.as_ref().ok().filter(|result| result.get("action").and_then(Value::as_str) == Some("accept"));
+    let text = accepted.and_then(|result| result.pointer("/content/message")).and_then(Value::as_str);
+    PermissionAnswer::No(text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned))
 }
 
 /// The client's answer. Everything but a clear yes is a no.
@@ -80,7 +117,6 @@ pub(crate) fn answer(result: &Result<Value, Value>) -> PermissionAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a1_only_a_clear_yes_allows() {
@@ -99,6 +135,24 @@ mod tests {
         ];
         for (result, expected) in cases {
             assert_eq!(answer(&result), expected, "{result:?}");
+        }
+    }
+
+    #[test]
+    fn a1_a_form_can_only_say_no() {
+        let accept = |content: Value| Ok(json!({"action": "accept", "content": content}));
+        #[rustfmt::skip]
+        let cases = [
+            (accept(json!({"message": " use git mv "})),   Some("use git mv")),
+            (accept(json!({"message": "  "})),             None),
+            (accept(json!({"message": 3})),                None),
+            (accept(Value::Null),                          None),
+            (Ok(json!({"action": "decline"})),             None),
+            (Ok(json!({"action": "decline", "content": {"message": "x"}})), None),
+            (Err(json!({"code": -32601})),                 None),
+        ];
+        for (result, expected) in cases {
+            assert_eq!(form_answer(&result), PermissionAnswer::No(expected.map(str::to_owned)), "{result:?}");
         }
     }
 }

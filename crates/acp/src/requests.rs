@@ -23,12 +23,28 @@ pub(crate) struct Initialize {
     client_capabilities: Value,
 }
 
+/// What the client can do besides what every client can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ClientAbilities {
+    pub notices: Notices,
+    /// It shows where older turns were replaced by a summary.
+    pub compactions: bool,
+    /// It shows forms, for an answer with a text.
+    pub forms: bool,
+    /// It reads files, with the text that is not saved yet.
+    pub files: bool,
+}
+
 impl Initialize {
-    /// Whether the client shows notices. A capability of an unknown form counts as absent.
-    pub(crate) fn notices(&self) -> Notices {
-        match self.client_capabilities.pointer("/session/notices") {
-            Some(Value::Object(_) | Value::Bool(true)) => Notices::Shown,
-            Some(_) | None => Notices::NotShown,
+    /// A capability of an unknown form counts as absent.
+    pub(crate) fn abilities(&self) -> ClientAbilities {
+        let has =
+            |path: &str| matches!(self.client_capabilities.pointer(path), Some(Value::Object(_) | Value::Bool(true)));
+        ClientAbilities {
+            notices: if has("/session/notices") { Notices::Shown } else { Notices::NotShown },
+            compactions: has("/session/compaction"),
+            forms: has("/elicitation/form"),
+            files: has("/fs/readTextFile"),
         }
     }
 }
@@ -39,6 +55,8 @@ pub(crate) struct NewSession {
     pub cwd: PathBuf,
     #[serde(default)]
     pub mcp_servers: Option<Vec<McpServer>>,
+    #[serde(default)]
+    pub additional_directories: Option<Vec<PathBuf>>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -35,6 +35,12 @@ pub(crate) enum SessionUpdate {
         #[serde(skip_serializing_if = "Option::is_none")]
         cost: Option<Cost>,
     },
+    /// Only for clients that show compactions.
+    CompactionUpdate {
+        compaction_id: String,
+        status: &'static str,
+        summary: Vec<Content>,
+    },
     /// Only for clients that ask for notices.
     Notice {
         severity: NoticeSeverity,
@@ -101,6 +107,9 @@ pub(crate) struct AsideMeta {
     /// For how many seconds nothing has arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent_seconds: Option<u64>,
+    /// How many lines a running command wrote so far. Its content has only the last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
 }
 
 impl AsideMeta {
@@ -139,6 +148,8 @@ pub(crate) struct ToolCallFields {
     pub raw_input: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_output: Option<Value>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -20,6 +20,7 @@ use aside_front::wording::turn_notice;
 use aside_front::{CostSoFar, OpenedBlock, Update};
 
 use crate::growth::{ChunkKind, ChunkTarget, Growth};
+use crate::requests::ClientAbilities;
 use crate::session_update::{
     AsideMeta, Chunk, Content, Cost, NoticeSeverity, SessionUpdate, ThoughtState, ToolCallFields, ToolContent,
     ToolKind, ToolStatus,
@@ -42,7 +43,7 @@ pub(crate) enum Notices {
 #[derive(Debug)]
 pub(crate) struct Translator {
     folder: PathBuf,
-    notices: Notices,
+    client: ClientAbilities,
     /// The context window.
     pub limit: Option<u64>,
     pub cost: Option<CostSoFar>,
@@ -57,6 +58,7 @@ pub(crate) struct Translator {
     /// The calls of the last message, and their ids here.
     calls: HashMap<String, (String, ToolCall)>,
     n_outputs: u64,
+    n_compactions: u64,
 }
 
 /// A block of the reply that streams.
@@ -103,10 +105,10 @@ impl SentText {
 }
 
 impl Translator {
-    pub(crate) fn new(folder: PathBuf, notices: Notices) -> Translator {
+    pub(crate) fn new(folder: PathBuf, client: ClientAbilities) -> Translator {
         Translator {
             folder,
-            notices,
+            client,
             limit: None,
             cost: None,
             reply: None,
@@ -116,6 +118,7 @@ impl Translator {
             last_thought: None,
             calls: HashMap::new(),
             n_outputs: 0,
+            n_compactions: 0,
         }
     }
 
@@ -174,11 +177,13 @@ impl Translator {
                     }));
                 }
             }
+            Update::ToolOutput { call, tail, n_lines } => self.running_output(call, tail, *n_lines, out),
             Update::ToolEnded(result) => self.end_call(result, out),
             Update::Recorded(message) => {
                 self.recorded(message, out);
                 self.end_reply();
             }
+            Update::Compacted { summary, .. } => self.compaction(summary, out),
             // The recorded message has what the deltas did not say.
             Update::Sealed { .. } | Update::Usage(_) | Update::ReplyEnded(_) => (),
             Update::TurnEnded(_)
@@ -193,11 +198,11 @@ impl Translator {
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)
+            | Update::Models(_)
             | Update::PromptHistory(_)
             | Update::Ready
             | Update::Interrupt
             | Update::Quit
-            | Update::ToolOutput { .. }
             | Update::Suspend => (),
         }
     }
@@ -223,8 +228,25 @@ impl Translator {
         }
     }
 
+    /// Older turns were replaced by this summary.
+    fn compaction(&mut self, summary: &str, out: &mut Vec<SessionUpdate>) {
+        if !self.client.compactions {
+            return;
+        }
+        self.last_thought = None;
+        self.n_compactions += 1;
+        out.push(SessionUpdate::CompactionUpdate {
+            compaction_id: format!("compaction-{}", self.n_compactions),
+            status: "completed",
+            summary: vec![Content::Text { text: summary.to_owned() }],
+        });
+    }
+
     fn user_message(&mut self, message: &Message, out: &mut Vec<SessionUpdate>) {
         self.last_thought = None;
+        if let ([Block::Text(summary)], true) = (&message.blocks[..], is_summary(message) && self.client.compactions) {
+            return self.compaction(&summary.text, out);
+        }
         // The user did not write a summary.
         let kind = if is_summary(message) { ChunkKind::Answer } else { ChunkKind::User };
         for (index, block) in message.blocks.iter().enumerate() {
@@ -400,6 +422,19 @@ impl Translator {
         self.growth.flush(out);
     }
 
+    /// The newest output of a running command. Content replaces the content before, and the result replaces both.
+    fn running_output(&self, call: &str, tail: &str, n_lines: u64, out: &mut Vec<SessionUpdate>) {
+        let Some((tool_call_id, _)) = self.calls.get(call).filter(|_| !tail.is_empty()) else { return };
+        let meta = AsideMeta { lines: Some(n_lines), ..AsideMeta::default() };
+        out.push(SessionUpdate::ToolCallUpdate(ToolCallFields {
+            tool_call_id: tool_call_id.clone(),
+            status: Some(ToolStatus::InProgress),
+            content: vec![ToolContent::text(tail)],
+            meta: meta.meta(),
+            ..ToolCallFields::default()
+        }));
+    }
+
     fn end_call(&mut self, result: &ToolResult, out: &mut Vec<SessionUpdate>) {
         if let Some((tool_call_id, call)) = self.calls.remove(&result.id) {
             out.push(SessionUpdate::ToolCallUpdate(tool_calls::ended(tool_call_id, Some(&call), result, &self.folder)));
@@ -567,7 +602,7 @@ impl Translator {
         detail: Option<&str>,
         out: &mut Vec<SessionUpdate>,
     ) {
-        match self.notices {
+        match self.client.notices {
             Notices::Shown => out.push(SessionUpdate::Notice {
                 severity,
                 title: what.to_owned(),
@@ -583,7 +618,7 @@ impl Translator {
 
     /// Tells the user something that must not be missed.
     pub(crate) fn warning(&mut self, what: &str, hint: Option<&str>, out: &mut Vec<SessionUpdate>) {
-        match self.notices {
+        match self.client.notices {
             Notices::Shown => self.notice(NoticeSeverity::Warning, what, hint, out),
             Notices::NotShown => {
                 let hint = hint.map(|hint| format!("\n\nHint: {hint}")).unwrap_or_default();

@@ -58,7 +58,7 @@ fn reply(blocks: Vec<Block>) -> Arc<Message> {
 }
 
 fn translator() -> Translator {
-    let mut translator = Translator::new("/p".into(), Notices::NotShown);
+    let mut translator = Translator::new("/p".into(), ClientAbilities::default());
     translator.limit = Some(1000);
     translator
 }
@@ -264,4 +264,26 @@ fn a2_a_block_that_stays_empty_takes_no_place() {
         Update::Recorded(Arc::clone(&message)),
     ];
     assert_eq!(joined(live(&updates)), joined(loaded(&message)));
+}
+
+#[test]
+fn t17_the_newest_output_of_a_running_command_replaces_the_output_before() {
+    let mut translator = translator();
+    let (mut out, now) = (Vec::new(), Instant::now());
+    translator.update(&Update::MessageStored(7), now, &mut out);
+    translator.update(&Update::Recorded(reply(vec![call("c1")])), now, &mut out);
+    out.clear();
+    for (tail, n_lines) in [("", 0), ("one\n", 1), ("one\ntwo\n", 2)] {
+        translator.update(&Update::ToolOutput { call: "c1".to_owned(), tail: tail.to_owned(), n_lines }, now, &mut out);
+    }
+    translator.update(&Update::ToolOutput { call: "c2".to_owned(), tail: "x".to_owned(), n_lines: 1 }, now, &mut out);
+    let shown: Vec<_> = out.iter().map(|update| serde_json::to_value(update).expect("an update is JSON")).collect();
+    let expected = |text: &str, lines: u64| {
+        serde_json::json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": "7:0", "status": "in_progress",
+            "content": [{"type": "content", "content": {"type": "text", "text": text}}],
+            "_meta": {"aside": {"lines": lines}},
+        })
+    };
+    assert_eq!(shown, [expected("one\n", 1), expected("one\ntwo\n", 2)], "no empty content, no unknown call");
 }

@@ -37,7 +37,10 @@ pub(crate) fn text(client: SetupClient, url: &str, model: &str) -> String {
              name = \"aside\"\n\
              base_url = \"{url}/v1\"\n\
              wire_api = \"responses\"\n\
-             env_key = \"ASIDE_SERVE_KEY\"      # export ASIDE_SERVE_KEY=…, any text if the gateway has no keys\n"
+             env_key = \"ASIDE_SERVE_KEY\"      # export ASIDE_SERVE_KEY=…, any text if the gateway has no keys\n\n\
+             # To choose among all models, also add this line above [model_providers.aside], and make the file with\n\
+             # curl -s -H \"Authorization: Bearer $ASIDE_SERVE_KEY\" '{url}/v1/models?client_version=1' > ~/.codex/aside-models.json\n\
+             # model_catalog_json = \"aside-models.json\"\n"
         ),
         SetupClient::Gemini => format!(
             "# gemini-cli\n\

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use aside_confine::{ConfineSetting, RequestedAccess};
+use aside_core::counted::bytes_text;
 use aside_core::dialect::Dialects;
 use aside_core::permission_question::Tier;
 use aside_core::rules::LearnedRepair;
@@ -154,16 +155,27 @@ fn folder_line(folder: &Path) -> CheckResult {
     }
 }
 
-/// Checks whether sessions can be saved.
+/// Above this size, `doctor` says how to delete old sessions.
+const LARGE_STORE: u64 = 1 << 30;
+
+/// Checks whether sessions can be saved, and how much space they take.
 fn store() -> CheckResult {
     let Some(folder) = UserFolders::from_environment().data else {
         return broken("sessions: there is no folder for them", Some("set HOME or ASIDE_DATA_DIR".to_owned()));
     };
-    match session_recorder::open_writable_store(&UserFolders::from_environment())
-        .and_then(|store| store.sessions(1).map_err(|error| session_recorder::store_error(&error)))
-    {
-        Ok(sessions) if sessions.is_empty() => ok(format!("sessions: none yet, in {}", folder.display())),
-        Ok(_) => ok(format!("sessions: in {}", folder.display())),
+    let opened = session_recorder::open_writable_store(&UserFolders::from_environment()).and_then(|store| {
+        let sessions = store.sessions(usize::MAX).map_err(|error| session_recorder::store_error(&error))?;
+        Ok((sessions.len() as u64, store.n_bytes()))
+    });
+    match opened {
+        Ok((0, _)) => ok(format!("sessions: none yet, in {}", folder.display())),
+        Ok((count, bytes)) => {
+            let what = format!("sessions: {count} in {}, {}", folder.display(), bytes_text(bytes));
+            match bytes >= LARGE_STORE {
+                true => suggestion(what, "`aside sessions prune --older-than 90d` deletes old ones"),
+                false => ok(what),
+            }
+        }
         Err(report) => broken(format!("sessions: {report}"), Some("ASIDE_DATA_DIR names another folder".to_owned())),
     }
 }

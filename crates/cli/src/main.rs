@@ -4,6 +4,7 @@ mod acp;
 mod ask;
 mod chat;
 mod client_setup;
+mod completion_values;
 mod completions;
 mod config;
 mod configured_models;
@@ -21,6 +22,7 @@ mod models;
 mod output;
 mod override_arguments;
 mod profile;
+mod prune_sessions;
 mod replay;
 mod report;
 mod request_arguments;
@@ -170,7 +172,11 @@ fn run_command(arguments: Arguments) -> anyhow::Result<ExitStatus> {
 /// arguments, so terminal escapes in it are removed.
 fn print_clap_error(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        report::print_notice(error.render().to_string().trim_end());
+        let message = error.render().to_string();
+        report::print_notice(message.trim_end());
+        let what = message.lines().next().unwrap_or_default();
+        // The reader of the pipe may be gone.
+        drop(ask::print_usage_error(what.strip_prefix("error: ").unwrap_or(what)));
         return ExitCode::from(ExitStatus::UsageError as u8);
     }
     // The reader of the pipe may be gone.

@@ -126,6 +126,11 @@ fn as_text(receipt: &Value) -> String {
             member(&row, "message")
         ));
     }
+    for (name, path) in [("client sent", "/request/client"), ("provider got", "/request/sent")] {
+        if let Some(body) = receipt.pointer(path).and_then(Value::as_str) {
+            line(format!("{name}: {body}"));
+        }
+    }
     for row in rows("/leftOut") {
         line(format!("left out {}: {}", member(&row, "path"), member(&row, "why")));
     }

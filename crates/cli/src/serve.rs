@@ -106,6 +106,12 @@ enum KeyCommand {
     List,
     /// Revoke a key of the store; it stops working within two seconds
     Revoke { name: String },
+    /// Seal the memory with a new key
+    ///
+    /// The key in gateway.key or in the keyring is replaced, and a running gateway
+    /// takes the new one. A key in ASIDE_STORE_KEY is changed to the one in
+    /// ASIDE_STORE_KEY_NEW; every gateway then needs the new key and a restart.
+    RotateStore,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -218,6 +224,11 @@ async fn run_key(admin: &KeyAdmin, command: &KeyCommand) -> anyhow::Result<()> {
                 };
                 writeln!(out, "{}\t{}\t{origin}", key.name, key.tenant)?;
             }
+        }
+        KeyCommand::RotateStore => {
+            let rotated = admin.rotate_store_key().await?;
+            report::print_notice(&format!("the memory of {} tenants has a new key", rotated.n_tenants));
+            rotated.remedy.iter().for_each(|remedy| report::print_notice(remedy));
         }
         KeyCommand::Revoke { name } => {
             admin.revoke(name).await?;

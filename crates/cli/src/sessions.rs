@@ -1,4 +1,4 @@
-//! `aside sessions`: lists, shows, exports, imports and deletes sessions.
+//! `aside sessions`: lists, shows, exports, imports, deletes and prunes sessions.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,11 @@ use serde_json::json;
 use crate::ExitStatus;
 use crate::import_sessions;
 use crate::output;
+use crate::prune_sessions;
 use crate::report::print_notice;
 use aside_core::counted::counted;
 
-/// List, show, export, import and delete sessions
+/// List, show, export, import, delete and prune sessions
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -77,6 +78,7 @@ is for reading: the current branch, without signatures and encrypted payloads.")
         #[arg(value_name = "ID")]
         id: String,
     },
+    Prune(prune_sessions::Arguments),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -111,6 +113,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         }
         SessionsCommand::Import(arguments) => return import_sessions::run(arguments),
         SessionsCommand::Delete { id } => delete(id)?,
+        SessionsCommand::Prune(arguments) => return prune_sessions::run(arguments),
     }
     Ok(ExitStatus::Done)
 }

@@ -300,6 +300,8 @@ pub struct ProviderError {
     pub code: Option<String>,
     /// The HTTP status, or the one given inside the stream.
     pub status: Option<u16>,
+    /// Whether the words say that the conversation does not fit into the model's window.
+    pub is_too_long: bool,
 }
 
 impl ProviderError {
@@ -324,6 +326,13 @@ impl ProviderError {
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> ProviderError {
         self.message = message.into();
+        self
+    }
+
+    /// Says whether the conversation does not fit into the model's window.
+    #[must_use]
+    pub fn with_too_long(mut self, is_too_long: bool) -> ProviderError {
+        self.is_too_long = is_too_long;
         self
     }
 

@@ -227,12 +227,12 @@ struct ErrorMembers {
 
 impl ErrorMembers {
     fn of(error: &ProviderError) -> ErrorMembers {
-        let ProviderError { message, words, code, status } = error.clone();
+        let ProviderError { message, words, code, status, is_too_long: _ } = error.clone();
         ErrorMembers { message, words, code, status }
     }
 
     fn into_error(self) -> ProviderError {
-        ProviderError { message: self.message, words: self.words, code: self.code, status: self.status }
+        ProviderError::new(self.message).with_words(self.words).with_code(self.code).with_status(self.status)
     }
 }
 

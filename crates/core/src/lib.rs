@@ -158,7 +158,7 @@
 //! let dialects = Dialects::builtin()?;
 //! let from = dialects.get("deepseek").ok_or("not built in")?;
 //! let to = dialects.get("anthropic").ok_or("not built in")?;
-//! let head = ReplyHead { id: "msg_1", model: "deepseek-v4-pro", created: 0 };
+//! let head = ReplyHead::new("msg_1", "deepseek-v4-pro", 0);
 //! let mut writer = StreamWriter::new(to.protocol, to.rules(None), &head);
 //! let mut decoder = Decoder::new(from.protocol, from.rules(None));
 //! let mut converted = Vec::new();
@@ -178,6 +178,7 @@
 
 pub mod block;
 pub mod compaction;
+pub mod connection_failure;
 pub mod conversation;
 pub mod counted;
 pub mod dialect;

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::block::{Arguments, Block, Origin, Reply, ToolResult};
+use crate::connection_failure::ConnectionError;
 use crate::dialect::Repair;
 use crate::event::{Ending, ProviderError, ReplyEnd};
 use crate::message::{Message, Role};
@@ -24,8 +25,8 @@ pub enum Input {
     ConnectionFailed {
         /// What was received before.
         partial: Reply,
-        /// The cause, in words.
-        failure: String,
+        /// The cause.
+        failure: ConnectionError,
     },
     /// The reply exceeded the memory limit. What was received is kept.
     Oversized {
@@ -126,7 +127,7 @@ pub enum TurnEnd {
     #[serde(with = "crate::json_value")]
     Failed(ProviderError),
     /// The connection to the provider failed.
-    Unreachable(String),
+    Unreachable(ConnectionError),
     /// The user stopped the turn.
     Interrupted,
     /// The turn reached the maximum number of steps.

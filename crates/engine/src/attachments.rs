@@ -18,6 +18,9 @@ const MAX_READ: u64 = 16 * 1024 * 1024;
 /// The limit of the strictest provider.
 const MAX_IMAGE: u64 = 5 * 1024 * 1024;
 
+/// How a PDF begins, whatever its name.
+const PDF: &[u8] = b"%PDF-";
+
 /// A prompt with its attachments.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AttachedPrompt {
@@ -36,7 +39,7 @@ pub struct AttachError {
 
 impl AttachError {
     pub fn hint(&self) -> String {
-        format!("nothing was sent; name a text file or an image, or write @@{} for the literal text", self.name)
+        format!("nothing was sent; name a text file, an image or a PDF, or write @@{} for the literal text", self.name)
     }
 }
 
@@ -123,6 +126,11 @@ fn read_block(name: &str, path: &Path) -> Result<(Block, u64), String> {
         None if size > MAX_READ => return Err(format!("has {size} bytes; at most {MAX_READ}")),
         None => {
             let bytes = read(path, MAX_READ)?;
+            if bytes.starts_with(PDF) {
+                let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                let data = STANDARD.encode(bytes);
+                return Ok((Block::Media(Media::document("application/pdf".to_owned(), data, name)), size));
+            }
             if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() {
                 return Err("is a binary file".to_owned());
             }
@@ -181,6 +189,7 @@ mod tests {
         fs::write(root.join("src/a.rs"), "fn a() {}\n").unwrap();
         fs::write(root.join("two words.txt"), "2").unwrap();
         fs::write(root.join("dot.pic.png"), PNG).unwrap();
+        fs::write(root.join("paper.pdf"), b"%PDF-1.7\n\0\xff").unwrap();
         fs::write(root.join("false.png"), "not an image").unwrap();
         fs::write(root.join("blob"), [b'a', 0]).unwrap();
         fs::write(root.join("latin1.txt"), [b'a', 0xe9]).unwrap();
@@ -194,6 +203,8 @@ mod tests {
         let file = |name: &str, content: &str| text(format!("<file path=\"{name}\">\n{content}\n</file>"));
         let a = || vec![file("src/a.rs", "fn a() {}")];
         let image = Block::Media(Media::image("image/png".to_owned(), STANDARD.encode(PNG)));
+        let paper = STANDARD.encode(b"%PDF-1.7\n\0\xff");
+        let paper = Block::Media(Media::document("application/pdf".to_owned(), paper, Some("paper.pdf".to_owned())));
         let outside = root.join("src/a.rs").display().to_string();
         #[rustfmt::skip]
         let cases = [
@@ -203,6 +214,7 @@ mod tests {
             ("absolute",      format!("@{outside}"),              vec![file(&outside, "fn a() {}")]),
             ("with a space",  "@\"two words.txt\" ok".to_owned(), vec![file("two words.txt", "2")]),
             ("an image",      "what is @dot.pic.png?".to_owned(), vec![image]),
+            ("a document",    "sum up @paper.pdf.".to_owned(),    vec![paper]),
             ("a word",        "ask @alice".to_owned(),            vec![]),
             ("an address",    "a@src/a.rs".to_owned(),            vec![]),
             ("nothing",       "@ and @".to_owned(),               vec![]),

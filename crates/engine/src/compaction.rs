@@ -109,7 +109,7 @@ impl Session {
         match end {
             TurnEnd::Answered | TurnEnd::Length => Ok(answer_text(&summary_history)),
             TurnEnd::Failed(error) => Err(error.message),
-            TurnEnd::Unreachable(why) => Err(why),
+            TurnEnd::Unreachable(error) => Err(error.what),
             TurnEnd::Interrupted => Err("it was stopped".to_owned()),
             TurnEnd::ThinkingOnly { .. }
             | TurnEnd::Empty

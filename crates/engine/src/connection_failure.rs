@@ -4,51 +4,41 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
+use aside_core::connection_failure::ConnectionFailure;
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustls::CertificateError;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectionFailure {
-    /// The host name could not be resolved.
-    Dns,
-    /// Nothing listens there.
-    Refused,
-    /// No secure connection, for example because the certificate is not trusted.
-    Tls,
-    ConnectTimeout,
-    /// The provider sent nothing for too long.
-    IdleTimeout,
-    /// The reply took too long as a whole.
-    TotalTimeout,
-    /// The connection was closed or reset.
-    Closed,
-    Other,
+/// The kind of a failed request.
+pub(crate) fn of(error: &reqwest::Error) -> ConnectionFailure {
+    if error.is_timeout() {
+        return if error.is_connect() { ConnectionFailure::ConnectTimeout } else { ConnectionFailure::IdleTimeout };
+    }
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(failure) = failure_of(error) {
+            return failure;
+        }
+        cause = error.source();
+    }
+    ConnectionFailure::Other
 }
 
-impl ConnectionFailure {
-    /// Whether a retry may help.
-    pub fn is_transient(self) -> bool {
-        match self {
-            ConnectionFailure::Dns | ConnectionFailure::Closed | ConnectionFailure::Other => true,
-            ConnectionFailure::Refused
-            | ConnectionFailure::Tls
-            | ConnectionFailure::ConnectTimeout
-            | ConnectionFailure::IdleTimeout
-            | ConnectionFailure::TotalTimeout => false,
-        }
+/// The address of the proxy that a connection to this URL goes through, if it can be to blame for the failure:
+/// once TLS speaks with the provider, the proxy did its part.
+pub(crate) fn proxy_in_the_way(url: &Url, failure: ConnectionFailure) -> Option<String> {
+    use ConnectionFailure::{SelfSigned, Tls, UnknownAuthority};
+    if matches!(failure, Tls | UnknownAuthority | SelfSigned) {
+        return None;
     }
-
-    pub(crate) fn of(error: &reqwest::Error) -> ConnectionFailure {
-        if error.is_timeout() {
-            return if error.is_connect() { ConnectionFailure::ConnectTimeout } else { ConnectionFailure::IdleTimeout };
-        }
-        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-        while let Some(error) = cause {
-            if let Some(failure) = failure_of(error) {
-                return failure;
-            }
-            cause = error.source();
-        }
-        ConnectionFailure::Other
+    // The HTTP client reads the same variables in the same way.
+    let proxy = Matcher::from_system().intercept(&url.as_str().parse().ok()?)?;
+    // Without the user and the password that the URL may have.
+    let uri = proxy.uri();
+    match (uri.host()?, uri.port_u16()) {
+        (host, Some(port)) => Some(format!("{host}:{port}")),
+        (host, None) => Some(host.to_owned()),
     }
 }
 
@@ -57,8 +47,8 @@ fn failure_of(cause: &(dyn Error + 'static)) -> Option<ConnectionFailure> {
     if cause.is::<UnknownHost>() {
         return Some(ConnectionFailure::Dns);
     }
-    if cause.is::<rustls::Error>() {
-        return Some(ConnectionFailure::Tls);
+    if let Some(error) = cause.downcast_ref::<rustls::Error>() {
+        return Some(tls_failure(error));
     }
     if let Some(error) = cause.downcast_ref::<hyper::Error>()
         && (error.is_incomplete_message() || error.is_closed())
@@ -73,6 +63,19 @@ fn failure_of(cause: &(dyn Error + 'static)) -> Option<ConnectionFailure> {
         return Some(failure);
     }
     io_failure(error.kind())
+}
+
+fn tls_failure(error: &rustls::Error) -> ConnectionFailure {
+    let rustls::Error::InvalidCertificate(problem) = error else { return ConnectionFailure::Tls };
+    if *problem == CertificateError::UnknownIssuer {
+        return ConnectionFailure::UnknownAuthority;
+    }
+    if let CertificateError::Other(other) = problem
+        && other.0.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
+    {
+        return ConnectionFailure::SelfSigned;
+    }
+    ConnectionFailure::Tls
 }
 
 fn io_failure(kind: io::ErrorKind) -> Option<ConnectionFailure> {

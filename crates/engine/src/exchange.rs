@@ -9,11 +9,12 @@ mod sink;
 use std::sync::Arc;
 
 use aside_core::block::Reply;
+use aside_core::connection_failure::ConnectionError;
 use aside_core::dialect::Dialects;
 use aside_core::rules::{self, RefusedRequest, RepairLoop};
 use aside_core::wire::{Decoder, Encoded, Encoder};
 
-use crate::http::{CallError, Http, HttpRefusal, HttpReply, InvalidCall, PreparedCall, Unreachable};
+use crate::http::{CallError, Http, HttpRefusal, HttpReply, InvalidCall, PreparedCall};
 use crate::redact::Redactor;
 use crate::retry::{self, Retry};
 pub use outcome::{ExchangeError, ExchangeOutcome, ProviderRefusal};
@@ -121,9 +122,9 @@ impl Exchange {
     ) -> (Retry, ExchangeError) {
         match error {
             CallError::Invalid(error) => (Retry::Never, self.invalid(error)),
-            CallError::Unreachable(Unreachable { failure, what }) => {
+            CallError::Unreachable(ConnectionError { failure, what }) => {
                 let what = self.redactor.clean(&what).into_owned();
-                (retry::after_connection_failure(failure, attempt), Unreachable { failure, what }.into())
+                (retry::after_connection_failure(failure, attempt), ConnectionError::new(failure, what).into())
             }
             CallError::Refused(response) => {
                 let refusal = self.parse_refusal(*response, request);

@@ -4,13 +4,14 @@ use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::settings::Settings;
 use aside_core::wire::HttpCall;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, Url};
 
-use crate::connection_failure::{ConnectionFailure, SystemResolver};
+use crate::connection_failure::{self, SystemResolver};
 
 /// How much of a refusal's body is read.
 const MAX_REFUSAL: usize = 1 << 20;
@@ -82,16 +83,7 @@ pub enum CallError {
     #[error("the provider answered with status {}", .0.status)]
     Refused(Box<HttpRefusal>),
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
-}
-
-/// Connecting, sending or receiving failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what}")]
-pub struct Unreachable {
-    pub failure: ConnectionFailure,
-    /// In words, with the host.
-    pub what: String,
+    Unreachable(#[from] ConnectionError),
 }
 
 /// A request that can be sent any number of times. Its body is shared.
@@ -104,12 +96,16 @@ pub struct PreparedCall {
 
 impl PreparedCall {
     pub fn new(call: &HttpCall) -> Result<PreparedCall, InvalidCall> {
-        let body = Bytes::from_owner(SharedBody(Arc::clone(&call.body)));
+        let body = shared_body(&call.body);
         Ok(PreparedCall { url: parse_url(&call.url)?, headers: headers(&call.headers)?, body })
     }
 }
 
-/// A request body that is shared instead of copied.
+/// The bytes of a text, shared instead of copied.
+pub fn shared_body(text: &Arc<String>) -> Bytes {
+    Bytes::from_owner(SharedBody(Arc::clone(text)))
+}
+
 struct SharedBody(Arc<String>);
 
 impl AsRef<[u8]> for SharedBody {
@@ -199,11 +195,24 @@ impl Http {
         builder.build().map_err(|error| InvalidCall::NoClient(root_cause(&error)))
     }
 
-    fn unreachable(&self, url: &Url, error: &reqwest::Error, began: Instant) -> Unreachable {
+    fn unreachable(&self, url: &Url, error: &reqwest::Error, began: Instant) -> ConnectionError {
         let host = host_and_port(url);
-        let mut failure = ConnectionFailure::of(error);
+        let mut failure = connection_failure::of(error);
         if failure == ConnectionFailure::IdleTimeout && began.elapsed() >= self.timeouts.total {
             failure = ConnectionFailure::TotalTimeout;
+        }
+        if error.is_connect()
+            && let Some(proxy) = connection_failure::proxy_in_the_way(url, failure)
+        {
+            let cause = if failure == ConnectionFailure::ConnectTimeout {
+                format!("no connection within {} s", self.timeouts.connect.as_secs())
+            } else {
+                root_cause(error)
+            };
+            return ConnectionError::new(
+                ConnectionFailure::Proxy,
+                format!("{host} cannot be reached through the proxy {proxy}: {cause}"),
+            );
         }
         let what = match failure {
             ConnectionFailure::ConnectTimeout => {
@@ -213,17 +222,26 @@ impl Http {
             ConnectionFailure::TotalTimeout => {
                 format!("the reply of {host} was not complete after {} s", self.timeouts.total.as_secs())
             }
-            ConnectionFailure::Dns
+            ConnectionFailure::UnknownAuthority => {
+                format!("{host} cannot be trusted: an unknown authority issued its certificate")
+            }
+            ConnectionFailure::SelfSigned => {
+                format!("{host} cannot be trusted: its certificate is self-signed, and an authority's, not a server's")
+            }
+            ConnectionFailure::InvalidRequest
+            | ConnectionFailure::Dns
             | ConnectionFailure::Refused
+            | ConnectionFailure::Proxy
             | ConnectionFailure::Tls
             | ConnectionFailure::Closed
+            | ConnectionFailure::Unreadable
             | ConnectionFailure::Other => format!("{host} cannot be reached: {}", root_cause(error)),
         };
-        Unreachable { failure, what }
+        ConnectionError::new(failure, what)
     }
 
     /// The error for a reply that had begun.
-    fn reply_interrupted(&self, url: &Url, error: &reqwest::Error, began: Instant) -> Unreachable {
+    fn reply_interrupted(&self, url: &Url, error: &reqwest::Error, began: Instant) -> ConnectionError {
         if error.is_timeout() {
             return self.unreachable(url, error, began);
         }
@@ -232,7 +250,7 @@ impl Http {
             host_and_port(url),
             root_cause(error)
         );
-        Unreachable { failure: ConnectionFailure::of(error), what }
+        ConnectionError::new(connection_failure::of(error), what)
     }
 }
 
@@ -269,7 +287,7 @@ pub struct HttpReply {
 
 impl HttpReply {
     /// The next bytes; `None` at the end.
-    pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, Unreachable> {
+    pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, ConnectionError> {
         self.response.chunk().await.map_err(|error| http.reply_interrupted(&self.url, &error, self.began))
     }
 

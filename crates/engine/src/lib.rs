@@ -34,7 +34,7 @@ pub mod update;
 
 pub use answer_now::AnswerNowSignal;
 pub use api_key::{ApiKey, ObtainKey, Secret};
-pub use connection_failure::ConnectionFailure;
+pub use aside_core::connection_failure::ConnectionFailure;
 pub use endpoint::Endpoint;
 pub use exact_tokens::Vocabularies;
 pub use exchange::Exchange;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The default system prompt of a session with tools.
 pub fn built_in(root: &Path, today: &str) -> String {
@@ -15,6 +15,13 @@ pub fn built_in(root: &Path, today: &str) -> String {
          Answer briefly and say plainly what does not work.",
         root.display()
     )
+}
+
+/// What follows the system prompt if further folders are open.
+pub fn additional_folders(folders: &[PathBuf]) -> Option<String> {
+    let names: Vec<String> = folders.iter().map(|folder| folder.display().to_string()).collect();
+    let line = || format!("These folders are open too; name files in them by absolute paths: {}", names.join(", "));
+    (!names.is_empty()).then(line)
 }
 
 /// The value of `prompt.system`: text, or `@` and the path of a file.

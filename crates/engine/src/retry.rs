@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use crate::connection_failure::ConnectionFailure;
 use crate::http::HttpRefusal;
+use aside_core::connection_failure::ConnectionFailure;
 
 /// How often a request is sent at most.
 const MAX_ATTEMPTS: u32 = 4;
 const INITIAL_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// If the provider asks for a longer pause, the user should decide.
-const MAX_REQUESTED_PAUSE: Duration = Duration::from_secs(120);
+pub(crate) const MAX_REQUESTED_PAUSE: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use aside_core::block::{Block, ToolCall, ToolResult};
 use aside_core::compaction::CompactionTrigger;
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
+use aside_core::event::ProviderError;
 use aside_core::history::EntryId;
 use aside_core::message::Message;
 use aside_core::model_table::UsageCounting;
@@ -18,8 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::now;
 use crate::compaction::CompactionResult;
-use crate::exchange::{Exchange, ExchangeError, ExchangeOutcome, ExchangeRequest, StopSignals};
+use crate::exchange::{Exchange, ExchangeError, ExchangeOutcome, ExchangeRequest, ProviderRefusal, StopSignals};
 use crate::front_sink::{FrontSink, with_ticks};
+use crate::retry;
 use crate::running_updates::ReportingAsker;
 use crate::session::Session;
 use crate::tools::{Asker, RecordedCall};
@@ -77,7 +80,7 @@ impl Session {
                     Action::Send { step, answer_mode } => {
                         let mut outcome = self.exchange(step, answer_mode, &repairs, front, cancel).await;
                         repairs.extend(outcome.repairs.iter().cloned());
-                        if too_long == TooLong::Compact && self.is_too_long(&outcome) {
+                        if too_long == TooLong::Compact && self.does_not_fit(&outcome) {
                             too_long = TooLong::Report;
                             if self.shorten(front, cancel).await {
                                 let _refused = self.learn_from(outcome);
@@ -109,10 +112,26 @@ impl Session {
     }
 
     /// Whether the provider refused the conversation because it does not fit.
-    fn is_too_long(&self, outcome: &ExchangeOutcome) -> bool {
-        let Err(ExchangeError::Refused(refusal)) = &outcome.result else { return false };
-        let code = refusal.error.code.as_deref().unwrap_or_default();
-        self.dialects.is_too_long(&format!("{} {code}", refusal.error.all_words()))
+    fn does_not_fit(&self, outcome: &ExchangeOutcome) -> bool {
+        matches!(&outcome.result, Err(ExchangeError::Refused(refusal)) if self.is_too_long(&refusal.error))
+    }
+
+    fn is_too_long(&self, error: &ProviderError) -> bool {
+        let code = error.code.as_deref().unwrap_or_default();
+        self.dialects.is_too_long(&format!("{} {code}", error.all_words()))
+    }
+
+    /// A refusal, with what a front end needs to say what to do about it.
+    fn refusal(&self, refusal: ProviderRefusal) -> ProviderError {
+        let is_too_long = self.is_too_long(&refusal.error);
+        let error = refusal.error.with_too_long(is_too_long);
+        match refusal.response.and_then(|response| response.retry_after) {
+            Some(pause) if pause > retry::MAX_REQUESTED_PAUSE => {
+                let what = format!("{}; it asks to wait {} s", error.message, pause.as_secs());
+                error.with_message(what)
+            }
+            Some(_) | None => error,
+        }
     }
 
     /// Summarises the older turns, whatever our own count says. The turn that is running stays as it is.
@@ -170,6 +189,21 @@ impl Session {
         let dialects = Arc::clone(&self.dialects);
         let (request, encoder) = self.request(AnswerMode::Normal, &[]);
         request.token_breakdown(&dialects, encoder)
+    }
+
+    /// The effort of the next request. Costs the same for every length of the history.
+    pub fn next_effort(&mut self) -> Option<String> {
+        let repairs = self.learned_repairs.of(&self.endpoint.repair_key()).to_vec();
+        let dialects = Arc::clone(&self.dialects);
+        let (mut request, _) = self.request(AnswerMode::Normal, &repairs);
+        (request.messages, request.entries) = (Vec::new(), Vec::new());
+        request.encode(&dialects, &mut Encoder::default(), &repairs).effort
+    }
+
+    /// An estimate of the tokens of the next request, corrected by what the provider reported before.
+    pub fn next_tokens(&mut self) -> u64 {
+        let counted = self.encode(&[]).tokens;
+        self.calibration.calibrated_tokens(&self.calibration_key(), counted).unwrap_or(counted)
     }
 
     /// The key under which token counts are calibrated.
@@ -253,12 +287,18 @@ impl Session {
             return Input::Replied(reply);
         };
         match error {
-            ExchangeError::Refused(refusal) => Input::Refused(refusal.error),
+            ExchangeError::Refused(refusal) => Input::Refused(self.refusal(*refusal)),
             ExchangeError::Oversized { most } => Input::Oversized { partial: reply, most },
             ExchangeError::Cancelled => Input::Cancelled { partial: Some(reply), ran: Vec::new() },
             ExchangeError::AnswerNow => Input::AnswerNow { partial: Some(reply) },
-            error @ (ExchangeError::Invalid(_) | ExchangeError::Unreachable(_) | ExchangeError::Unreadable { .. }) => {
-                Input::ConnectionFailed { partial: reply, failure: error.to_string() }
+            ExchangeError::Unreachable(failure) => Input::ConnectionFailed { partial: reply, failure },
+            ExchangeError::Invalid(invalid) => {
+                let failure = ConnectionError::new(ConnectionFailure::InvalidRequest, invalid.to_string());
+                Input::ConnectionFailed { partial: reply, failure }
+            }
+            ExchangeError::Unreadable { what } => {
+                let failure = ConnectionError::new(ConnectionFailure::Unreadable, what);
+                Input::ConnectionFailed { partial: reply, failure }
             }
         }
     }

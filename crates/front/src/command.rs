@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use aside_core::permission_question::PermissionAnswer;
-use aside_core::settings::ThinkingDisplay;
+use aside_core::settings::{ScreenTheme, ThinkingDisplay};
 use aside_core::tool_mode::ToolMode;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,24 @@ pub enum Command {
     Diff(Option<String>),
     Retry,
     Export(Option<String>),
+    /// Sends the text of one of the user's own commands.
+    Own {
+        /// Without the slash.
+        name: String,
+        arguments: String,
+    },
+    /// Runs a command line of the user's, unconfined.
+    Shell {
+        command: String,
+        output: ShellOutput,
+    },
+    /// Choose the colours of the screen, for later sessions too. The screen already uses them. Without a
+    /// theme: say which it is.
+    Theme(Option<ScreenTheme>),
+    /// Choose who handles the mouse, for later sessions too.
+    Mouse(MouseMode),
+    /// Ask the providers and local servers for their lists of models. They come as [`crate::Update::Models`].
+    ListModels,
     /// A command that only the session knows, with its arguments.
     Other {
         name: String,
@@ -95,6 +113,19 @@ pub enum TerminalAction {
     Edit(String),
 }
 
+/// The ids of the user's own command lines begin with this; those of a model's calls do not.
+pub const USER_CALL_PREFIX: &str = "user!";
+
+/// Who gets the output of the user's command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ShellOutput {
+    /// It is only shown.
+    User,
+    /// It is sent to the model as a message.
+    Model,
+}
+
 /// What to undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -106,9 +137,10 @@ pub enum UndoPart {
 }
 
 /// Whether the program or the terminal handles clicks and the wheel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum MouseMode {
+    #[default]
     Captured,
     /// Dragging selects text, as usual in a terminal.
     Released,

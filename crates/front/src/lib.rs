@@ -5,6 +5,7 @@
 //! have the names of [`aside_core::json`].
 
 mod command;
+pub mod command_result;
 mod delta_joiner;
 mod delta_text;
 pub mod diff_lines;
@@ -22,12 +23,14 @@ pub use aside_core::event::BlockId;
 pub use aside_core::permission_question::{PermissionAnswer, Tier};
 pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 pub use aside_core::tool_mode::ToolMode;
-pub use command::{Attachment, Command, MouseMode, ProfileAction, TerminalAction, UndoPart};
+pub use command::{
+    Attachment, Command, MouseMode, ProfileAction, ShellOutput, TerminalAction, USER_CALL_PREFIX, UndoPart,
+};
 pub use delta_joiner::DeltaJoiner;
 pub use delta_text::DeltaText;
 pub use output::CommandOutput;
 pub use question::{PendingQuestion, QuestionId};
 pub use sent_report::{format_count, sent_report};
-pub use status::{CompletionLists, CostSoFar, SessionCompletion, Status};
+pub use status::{CompletionLists, CostSoFar, NextRequest, OwnCommand, ScreenSettings, SessionCompletion, Status};
 pub use streamed_tokens::StreamedTokens;
 pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, SteeringError, Update};

@@ -1,9 +1,10 @@
 //! The slash commands: one table for parsing, completion and help, for every front end that reads lines.
 
-use aside_core::settings::{Effort, SettingChange, SettingKey, ThinkingDisplay};
+use aside_core::settings::{Effort, ScreenTheme, SettingChange, SettingKey, ThinkingDisplay};
 use aside_core::tool_mode::{ToolMode, UnknownToolMode};
 
-use crate::command::{Command, MouseMode, ProfileAction, TerminalAction, UndoPart};
+use crate::command::{Command, MouseMode, ProfileAction, ShellOutput, TerminalAction, UndoPart};
+use crate::status::OwnCommand;
 
 pub struct CommandEntry {
     pub name: &'static str,
@@ -46,25 +47,18 @@ table! {
     "resume", "[ID]", "continue another session";
     "new", "", "start a new session";
     "title", "TEXT", "name this session";
+    "find", "[WORDS]", "find words in this session, thinking included";
     "search", "WORDS", "search all sessions";
     "open", "NUMBER", "open a result of /sessions or /search";
     "usage", "", "show tokens and cost";
-    "mouse", "[on|off]", "give the mouse to aside, or to the terminal for selecting text";
+    "mouse", "[on|off]", "give the mouse to aside, or to the terminal for selecting text; later sessions too";
     "editor", "", "write in your own editor ($VISUAL, $EDITOR)";
-    "theme", "[dark|light]", "colours for a dark or a light background";
+    "theme", "[auto|dark|light]", "colours for a dark or a light background; later sessions too";
     "quit", "", "leave";
 }
 
-/// Whether the terminal background is dark or light.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ColourScheme {
-    #[default]
-    Dark,
-    Light,
-}
-
 /// Commands that the front end carries out itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocalCommand {
     Help,
     NextView,
@@ -76,7 +70,8 @@ pub enum LocalCommand {
     Sent,
     NextMode,
     Mode(ToolMode),
-    Theme(Option<ColourScheme>),
+    /// Find words in what is shown; without words, ask for them.
+    Find(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +85,28 @@ pub enum ParsedLine {
         what: String,
         hint: Option<String>,
     },
+}
+
+/// A line that runs a command: `!command`, or `!!command` if the model gets its output. Text of several lines is
+/// a prompt.
+pub fn parse_shell(line: &str) -> Option<Command> {
+    let rest = line.trim().strip_prefix('!').filter(|rest| !rest.contains('\n'))?;
+    let (command, output) = match rest.strip_prefix('!') {
+        Some(command) => (command, ShellOutput::Model),
+        None => (rest, ShellOutput::User),
+    };
+    // `!` and `!!!` are an exclamation.
+    let command = command.trim();
+    let is_command = !command.is_empty() && !command.starts_with('!');
+    is_command.then(|| Command::Shell { command: command.to_owned(), output })
+}
+
+/// A line that begins with the name of one of the user's own commands.
+pub fn parse_own(line: &str, own: &[OwnCommand]) -> Option<Command> {
+    let rest = line.trim().strip_prefix('/')?;
+    let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let known = own.iter().find(|command| command.name == name)?;
+    Some(Command::Own { name: known.name.clone(), arguments: arguments.trim().to_owned() })
 }
 
 /// Parses an input line. `:thinking` is a command like `/thinking`; `:)` is not.
@@ -133,16 +150,16 @@ fn parse_known(name: &str, rest: &str) -> ParsedLine {
         "editor" => command(Command::Terminal(TerminalAction::Edit(String::new()))),
         "sent" => ParsedLine::Local(LocalCommand::Sent),
         "mouse" => match rest {
-            "" | "off" => command(Command::Terminal(TerminalAction::Mouse(MouseMode::Released))),
-            "on" => command(Command::Terminal(TerminalAction::Mouse(MouseMode::Captured))),
+            "" | "off" => command(Command::Mouse(MouseMode::Released)),
+            "on" => command(Command::Mouse(MouseMode::Captured)),
             other => invalid(format!("the mouse is on or off, not `{other}`"), "/mouse on, /mouse off"),
         },
-        "theme" => match rest {
-            "" => ParsedLine::Local(LocalCommand::Theme(None)),
-            "dark" => ParsedLine::Local(LocalCommand::Theme(Some(ColourScheme::Dark))),
-            "light" => ParsedLine::Local(LocalCommand::Theme(Some(ColourScheme::Light))),
-            other => invalid(format!("unknown theme `{other}`"), "dark or light"),
+        "theme" => match (rest, rest.parse::<ScreenTheme>()) {
+            ("", _) => command(Command::Theme(None)),
+            (_, Ok(theme)) => command(Command::Theme(Some(theme))),
+            (_, Err(_)) => invalid(format!("unknown theme `{rest}`"), &ScreenTheme::WORDS.join(", ")),
         },
+        "find" => ParsedLine::Local(LocalCommand::Find(rest.to_owned())),
         "mode" => match (rest, rest.parse()) {
             ("", _) => ParsedLine::Local(LocalCommand::NextMode),
             (_, Ok(mode)) => ParsedLine::Local(LocalCommand::Mode(mode)),
@@ -270,7 +287,7 @@ pub fn argument_words(name: &str) -> &'static [&'static str] {
         "mode" => ToolMode::WORDS,
         "copy" => &["answer", "thinking"],
         "mouse" => &["on", "off"],
-        "theme" => &["dark", "light"],
+        "theme" => ScreenTheme::WORDS,
         "profile" => &["load", "save", "delete", "list"],
         "tools" => &["on", "off"],
         "permissions" => &["forget"],
@@ -307,7 +324,10 @@ mod tests {
             ("/profile load work",             ParsedLine::Command(Command::Profile(ProfileAction::Load("work".into())))),
             ("/export",                        ParsedLine::Command(Command::Export(None))),
             ("/search two words",              ParsedLine::Command(Command::Other { name: "search".into(), rest: "two words".into() })),
-            ("/mouse off",                     ParsedLine::Command(Command::Terminal(TerminalAction::Mouse(MouseMode::Released)))),
+            ("/mouse off",                     ParsedLine::Command(Command::Mouse(MouseMode::Released))),
+            ("/theme",                         ParsedLine::Command(Command::Theme(None))),
+            ("/theme light",                   ParsedLine::Command(Command::Theme(Some(ScreenTheme::Light)))),
+            ("/find a phrase",                 ParsedLine::Local(LocalCommand::Find("a phrase".into()))),
             ("/sent",                          ParsedLine::Local(LocalCommand::Sent)),
             ("/explain",                       ParsedLine::Local(LocalCommand::Sent)),
             ("/exit",                          ParsedLine::Command(Command::Quit)),
@@ -332,5 +352,34 @@ mod tests {
         }
         let ParsedLine::Invalid { what, .. } = parse("/set reasoning.effort=loud") else { panic!("must be refused") };
         assert!(what.contains("loud") && what.contains("minimal"), "{what}");
+    }
+
+    #[test]
+    fn t24_an_exclamation_mark_runs_a_command_line() {
+        let shell = |command: &str, output| Some(Command::Shell { command: command.into(), output });
+        #[rustfmt::skip]
+        let cases = [
+            ("!ls -l",       shell("ls -l", ShellOutput::User)),
+            (" ! ls",        shell("ls", ShellOutput::User)),
+            ("!!cargo test", shell("cargo test", ShellOutput::Model)),
+            ("!",            None),
+            ("!!",           None),
+            ("!!! now",      None),
+            ("hello!",       None),
+            ("!a\n!b",       None),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(parse_shell(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn t24_own_commands_are_known_by_their_names() {
+        let own = [OwnCommand { name: "review".into(), about: "Review a file".into() }];
+        let command = |arguments: &str| Some(Command::Own { name: "review".into(), arguments: arguments.into() });
+        assert_eq!(parse_own("/review src/main.rs  fast", &own), command("src/main.rs  fast"));
+        assert_eq!(parse_own("/review", &own), command(""));
+        assert_eq!(parse_own("/reviews", &own), None);
+        assert_eq!(parse_own("review", &own), None);
     }
 }

@@ -1,9 +1,11 @@
 //! The status line and the lists for completion.
 
 use aside_core::permission_question::Tier;
-use aside_core::settings::ThinkingDisplay;
+use aside_core::settings::{Notify, ScreenTheme, ThinkingDisplay};
 use aside_core::tool_mode::ToolMode;
 use serde::{Deserialize, Serialize};
+
+use crate::command::MouseMode;
 
 /// What the status line shows. Sent as a whole whenever part of it changes, so that a loaded
 /// profile changes the view at once.
@@ -31,6 +33,51 @@ pub struct Status {
     /// What the requests of this run cost; `None` if no price is known.
     #[serde(default)]
     pub cost: Option<CostSoFar>,
+    /// The name of the working directory.
+    #[serde(default)]
+    pub folder: Option<String>,
+    /// The branch that is checked out there.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// What the next request would be; `None` while a turn runs, and before it is known.
+    #[serde(default)]
+    pub next: Option<NextRequest>,
+    #[serde(default)]
+    pub screen: ScreenSettings,
+}
+
+/// What the next request would be if it were sent now.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NextRequest {
+    /// The effort in the request, which may differ from the setting.
+    pub effort: Option<String>,
+    /// The tokens of the conversation so far.
+    pub tokens: u64,
+    /// Whether the provider counted them.
+    pub is_exact: bool,
+}
+
+/// The settings of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ScreenSettings {
+    pub notify: Notify,
+    /// The widest line of text, in columns.
+    pub prose_width: u64,
+    pub theme: ScreenTheme,
+    pub mouse: MouseMode,
+}
+
+impl Default for ScreenSettings {
+    fn default() -> ScreenSettings {
+        ScreenSettings {
+            notify: Notify::default(),
+            prose_width: 100,
+            theme: ScreenTheme::default(),
+            mouse: MouseMode::Captured,
+        }
+    }
 }
 
 /// A sum of costs.
@@ -64,6 +111,17 @@ pub struct CompletionLists {
     /// The effort levels of the model; empty if unknown.
     #[serde(default)]
     pub efforts: Vec<String>,
+    /// The user's own commands.
+    #[serde(default)]
+    pub commands: Vec<OwnCommand>,
+}
+
+/// A command that the user wrote: a file in `commands/` of the config folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OwnCommand {
+    /// Without the slash.
+    pub name: String,
+    pub about: String,
 }
 
 /// A session id with a description, because ids say little.

@@ -107,6 +107,14 @@ pub enum Update {
     QuestionWithdrawn(QuestionId),
     /// The output of a command.
     CommandOutput(CommandOutput),
+    /// Older messages were replaced with a summary. They stay in the store, and on the screen.
+    Compacted {
+        /// How many messages were replaced.
+        summarised: usize,
+        /// How many messages follow the summary.
+        kept: usize,
+        summary: String,
+    },
     /// A history from the store replaces what is shown.
     #[serde(with = "aside_core::json_value")]
     Restored(Vec<Arc<Message>>),
@@ -131,6 +139,8 @@ pub enum Update {
     },
     Status(Box<Status>),
     CompletionLists(Box<CompletionLists>),
+    /// The models that providers and local servers list, as PROVIDER/MODEL.
+    Models(Vec<String>),
     /// Prompts of earlier sessions, the newest last.
     PromptHistory(Vec<String>),
     /// A command is finished, including the turn it started.

@@ -1,5 +1,6 @@
 //! The wording of notices that several front ends show.
 
+use aside_core::connection_failure::ConnectionFailure;
 use aside_core::counted::counted;
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 
@@ -75,7 +76,7 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
             let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
             (Severity::Error, format!("the provider failed{status}: {}", error.all_words()))
         }
-        TurnEnd::Unreachable(what) => (Severity::Error, what.clone()),
+        TurnEnd::Unreachable(error) => (Severity::Error, error.what.clone()),
         TurnEnd::Interrupted => (Severity::Warning, "interrupted".to_owned()),
         TurnEnd::OutOfSteps(steps) => {
             (Severity::Warning, format!("stopped after {} of tools", counted(u64::from(*steps), "step")))
@@ -85,44 +86,98 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
             format!("stopped after ${:.4}, the most that this turn may cost", *microdollars as f64 / 1e6),
         ),
     };
-    let hint = match style {
-        HintStyle::CommandLine => command_line_hint(end),
-        HintStyle::SlashCommands => slash_command_hint(end),
-        HintStyle::Menus => menu_hint(end),
+    let hint = match (end, style) {
+        (TurnEnd::Unreachable(error), style) => Some(connection_hint(error.failure, style)),
+        (end, HintStyle::CommandLine) => command_line_hint(end).map(str::to_owned),
+        (end, HintStyle::SlashCommands) => slash_command_hint(end).map(str::to_owned),
+        (end, HintStyle::Menus) => menu_hint(end).map(str::to_owned),
     };
-    Some(EndNotice { severity, what, hint: hint.map(str::to_owned) })
+    Some(EndNotice { severity, what, hint })
+}
+
+/// What to do about a failed connection. The wording fits every front end, since settings have the same names
+/// everywhere.
+fn connection_hint(failure: ConnectionFailure, style: HintStyle) -> String {
+    let remedy = match failure {
+        ConnectionFailure::InvalidRequest => {
+            "correct the provider in config.toml; `aside config path` says where it is"
+        }
+        ConnectionFailure::Dns => "check the host name in the provider's base_url, and the network",
+        ConnectionFailure::Refused => "start the server, or check the host and port in the provider's base_url",
+        ConnectionFailure::Proxy => {
+            "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; hosts that need no proxy are listed in NO_PROXY"
+        }
+        ConnectionFailure::UnknownAuthority => {
+            "if you trust this server, add its certificate authority to the system's, or name a PEM file of \
+             certificates in SSL_CERT_FILE"
+        }
+        ConnectionFailure::SelfSigned => {
+            "give the server a certificate with CA:FALSE (openssl req -x509 -addext basicConstraints=CA:FALSE …), and \
+             name its PEM file in SSL_CERT_FILE if you trust it"
+        }
+        ConnectionFailure::Tls => {
+            "check the certificate of the server and this machine's clock; a base_url of a server without TLS begins \
+             with http://"
+        }
+        ConnectionFailure::ConnectTimeout => {
+            "check the network and the provider's base_url; the setting http.connectSeconds is the time limit"
+        }
+        ConnectionFailure::IdleTimeout => {
+            "raise the setting http.idleSeconds if the model is silent for longer while it thinks"
+        }
+        ConnectionFailure::TotalTimeout => "raise the setting http.totalSeconds, or unset it for no limit",
+        ConnectionFailure::Unreadable => "check the provider's base_url and protocol",
+        ConnectionFailure::Closed | ConnectionFailure::Other => "check the network and the provider's base_url",
+    };
+    match style {
+        HintStyle::CommandLine if failure == ConnectionFailure::Closed => {
+            format!("ask again; what came is kept; if it stays so, {remedy}")
+        }
+        HintStyle::CommandLine => remedy.to_owned(),
+        HintStyle::SlashCommands => format!("/retry asks again; if it stays so, {remedy}"),
+        HintStyle::Menus => format!("{remedy}, then send /retry"),
+    }
 }
 
 const AT_OUTPUT_LIMIT: &str = "it stopped at the output limit: raise request.maxTokens or lower reasoning.effort";
 const CONTINUE: &str = "ask it to continue if it was making progress";
+const TOO_LONG: &str = "the conversation is too long for this model: send less, begin a new session, or ask a model with a \
+                        larger window with -m";
+const MENU_TOO_LONG: &str = "send /compact, or begin a new session";
 const OTHER_WORDS: &str = "put it differently, or ask another model with -m";
 
 fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
     Some(match end {
-        TurnEnd::Answered | TurnEnd::ThinkingOnly { for_length: false } | TurnEnd::Interrupted => return None,
+        TurnEnd::Answered
+        | TurnEnd::ThinkingOnly { for_length: false }
+        | TurnEnd::Interrupted
+        | TurnEnd::Unreachable(_) => return None,
         TurnEnd::ThinkingOnly { for_length: true } => AT_OUTPUT_LIMIT,
         TurnEnd::Length => "raise it with --set request.maxTokens=N, or ask it to continue",
         TurnEnd::Empty => "ask again, or another model with -m",
         TurnEnd::Declined(Declined::ByModel | Declined::ByFilter) => OTHER_WORDS,
         TurnEnd::CutOff => "what came is above; ask again",
         TurnEnd::Oversized { .. } => "what came is kept; raise it with --set reply.maxBytes=N, 0 for no limit",
+        TurnEnd::Failed(error) if error.is_too_long => TOO_LONG,
         TurnEnd::Failed(error) => hint_for_status(error.status),
-        TurnEnd::Unreachable(_) => "check the network and the provider's base_url",
         TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
     })
 }
 
 fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
     Some(match end {
-        TurnEnd::Answered | TurnEnd::ThinkingOnly { for_length: false } | TurnEnd::Interrupted => return None,
+        TurnEnd::Answered
+        | TurnEnd::ThinkingOnly { for_length: false }
+        | TurnEnd::Interrupted
+        | TurnEnd::Unreachable(_) => return None,
         TurnEnd::Declined(_) => "put it differently, or ask another /model",
+        TurnEnd::Failed(error) if error.is_too_long => screen_hint_for_status(Some(413)),
         TurnEnd::Failed(error) => screen_hint_for_status(error.status),
         TurnEnd::ThinkingOnly { for_length: true } => AT_OUTPUT_LIMIT,
         TurnEnd::Length => "raise it with /set request.maxTokens=N, or ask it to continue",
         TurnEnd::Empty => "/retry, or another /model",
         TurnEnd::CutOff => "what came is kept; /retry asks again",
         TurnEnd::Oversized { .. } => "what came is kept; raise it with /set reply.maxBytes=N, 0 for no limit",
-        TurnEnd::Unreachable(_) => "/retry asks again; if it stays so, check the network and the provider's base_url",
         TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
     })
 }
@@ -142,22 +197,23 @@ fn screen_hint_for_status(status: Option<u16>) -> &'static str {
 fn menu_hint(end: &TurnEnd) -> Option<&'static str> {
     match end {
         TurnEnd::Failed(error) => Some(match error.status {
+            _ if error.is_too_long => MENU_TOO_LONG,
             Some(401 | 403) => "check the key: `aside doctor` in a terminal says which variable it is read from",
             Some(402) => "the account has no credit, or the model is not in its plan; choose another model",
             Some(404) => "choose another model, or check the provider's base_url",
-            Some(413) => "send /compact, or begin a new session",
+            Some(413) => MENU_TOO_LONG,
             Some(429) => "the provider limits how often it is asked; wait and send /retry, or choose another model",
             Some(status) if status >= 500 => "the fault is the provider's; send /retry later, or choose another model",
             _ => "send /retry, or choose another model",
         }),
         TurnEnd::Declined(_) => Some("put it differently, or choose another model"),
-        TurnEnd::Unreachable(_) => Some("check the network and the provider's base_url, then send /retry"),
         TurnEnd::Empty => Some("send /retry, or choose another model"),
         other @ (TurnEnd::Answered
         | TurnEnd::ThinkingOnly { .. }
         | TurnEnd::Length
         | TurnEnd::CutOff
         | TurnEnd::Oversized { .. }
+        | TurnEnd::Unreachable(_)
         | TurnEnd::Interrupted
         | TurnEnd::OutOfSteps(_)
         | TurnEnd::OutOfMoney { .. }) => slash_command_hint(other),
@@ -169,7 +225,10 @@ fn hint_for_status(status: Option<u16>) -> &'static str {
         Some(401 | 403) => "check the key: aside doctor says which variable it is read from",
         Some(402) => "the account has no credit, or the model is not in its plan",
         Some(404) => "check the model's name and the provider's base_url",
-        Some(413) => "the conversation is too long for this model",
+        Some(300..=399) => {
+            "the provider redirects to another address: correct its base_url, http:// or https:// included"
+        }
+        Some(413) => TOO_LONG,
         Some(429) => "the provider limits how often it is asked; wait, or ask another model with -m",
         Some(status) if status >= 500 => "the fault is the provider's; try again later, or ask another model with -m",
         _ => "aside encode shows the request; --set changes what is sent",

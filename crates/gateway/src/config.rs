@@ -19,6 +19,7 @@ use aside_sim::RunningSimulator;
 use tokio::sync::OnceCell;
 
 use crate::error_response::{ErrorKind, GatewayError};
+use crate::reply_shape::ClientShape;
 
 /// The prefix under which other models are listed for clients that show only names with `claude` in them.
 pub(crate) const CLAUDE_PREFIX: &str = "claude-via-aside/";
@@ -50,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) redactor: Redactor,
     tables: Vec<ProviderTable>,
     targets: Mutex<HashMap<String, Arc<Target>>>,
+    /// How replies are written to the clients of each protocol.
+    shapes: Mutex<HashMap<Protocol, Arc<ClientShape>>>,
     listed: OnceCell<Arc<Vec<ListedModel>>>,
 }
 
@@ -57,7 +60,7 @@ pub(crate) struct Config {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) endpoint: Endpoint,
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) price: Option<Price>,
     pub(crate) redactor: Redactor,
 }
@@ -80,6 +83,17 @@ pub(crate) struct ListedModel {
     pub(crate) owner: String,
     pub(crate) context: Option<u64>,
     pub(crate) output: Option<u64>,
+    /// Empty if unknown.
+    pub(crate) efforts: Vec<String>,
+    pub(crate) images: Option<bool>,
+}
+
+impl ListedModel {
+    /// A model about which nothing is known.
+    pub(crate) fn named(id: &str, owner: &str) -> ListedModel {
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        ListedModel { id, owner, context: None, output: None, efforts: Vec::new(), images: None }
+    }
 }
 
 impl Config {
@@ -99,6 +113,7 @@ impl Config {
             serve,
             tables: loaded.providers,
             targets: Mutex::default(),
+            shapes: Mutex::default(),
             listed: OnceCell::new(),
         })
     }
@@ -155,13 +170,24 @@ impl Config {
             Err(_) => return Err(GatewayError::new(ErrorKind::NoProviderKey, "the provider's key cannot be read")),
         };
         let redactor = self.redactor.with_key(endpoint.key.as_ref());
-        let target = Arc::new(Target { endpoint, settings, price, redactor });
+        let target = Arc::new(Target { endpoint, settings: Arc::new(settings), price, redactor });
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if targets.len() >= MAX_TARGETS {
             targets.clear();
         }
         targets.insert(name.to_owned(), Arc::clone(&target));
         Ok(target)
+    }
+
+    /// How replies are written to clients of a protocol. None if no dialect speaks it.
+    pub(crate) fn client_shape(&self, protocol: Protocol) -> Option<Arc<ClientShape>> {
+        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shape) = shapes.get(&protocol) {
+            return Some(Arc::clone(shape));
+        }
+        let shape = Arc::new(ClientShape::of(&self.dialects, protocol, self.serve.thinking)?);
+        shapes.insert(protocol, Arc::clone(&shape));
+        Some(shape)
     }
 
     fn known_target(&self, name: &str) -> Option<Arc<Target>> {
@@ -188,26 +214,25 @@ impl Config {
                 owner: entry.provider,
                 context: entry.facts.context.map(|context| context.value),
                 output: entry.facts.output.map(|output| output.value),
+                efforts: entry.facts.efforts.map(|efforts| efforts.value).unwrap_or_default(),
+                images: entry.facts.images.map(|images| images.value),
             })
             .collect();
-        let plain = |id: &str, owner: &str| ListedModel {
-            id: id.to_owned(),
-            owner: owner.to_owned(),
-            context: None,
-            output: None,
-        };
         let names = self.serve.models.iter().filter(|alias| !alias.pattern.contains(['*', '?']));
-        models.extend(names.map(|alias| plain(&alias.pattern, "aside")));
+        models.extend(names.map(|alias| ListedModel::named(&alias.pattern, "aside")));
         if models.is_empty() && self.serve.sim {
             let ids = self.dialects.iter().map(|dialect| format!("{SIMULATOR}/{}", dialect.id));
-            models.extend(ids.map(|id| plain(&id, SIMULATOR)));
+            models.extend(ids.map(|id| ListedModel::named(&id, SIMULATOR)));
         }
         models
     }
 
     /// The settings of one request: those of the target, and what the client sets by header.
-    pub(crate) fn settings_for(&self, target: &Target, wanted: &[String]) -> Result<Settings, GatewayError> {
-        let mut settings = target.settings.clone();
+    pub(crate) fn settings_for(&self, target: &Target, wanted: &[String]) -> Result<Arc<Settings>, GatewayError> {
+        if wanted.is_empty() {
+            return Ok(Arc::clone(&target.settings));
+        }
+        let mut settings = Settings::clone(&target.settings);
         for text in wanted {
             let change: aside_core::settings::SettingChange = text
                 .parse()
@@ -218,7 +243,7 @@ impl Config {
             }
             settings.apply(Layer::Session, change);
         }
-        Ok(settings)
+        Ok(Arc::new(settings))
     }
 }
 

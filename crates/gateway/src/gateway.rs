@@ -11,10 +11,10 @@ use aside_core::block::Time;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{AppliedRepair, LearnedRepair, LearnedRepairs};
 use aside_engine::Exchange;
-use aside_memory::{Memory, ReceiptFilter, RepairCounts, StoreError, StoreState};
+use aside_memory::{KeyFile, Memory, ReceiptFilter, RepairCounts, StoreError, StoreState};
 use aside_session::HintedError;
 use aside_session::log::{self, LogLevel};
-use aside_session::serve_table::ServeKey;
+use aside_session::serve_table::{RecordChoice, ServeKey, StoreChoice};
 use aside_sim::RunningSimulator;
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -25,6 +25,7 @@ use tokio::sync::OnceCell;
 use crate::authentication::{self, Caller};
 use crate::client::Client;
 use crate::config::{Config, GatewayOptions, Target, no_keys};
+use crate::conversation_recorder::ConversationRecorder;
 use crate::error_response::{
     ErrorKind, GatewayError, GatewayResponse, json_response, set_header, text_response, value_response,
 };
@@ -32,7 +33,7 @@ use crate::host_check::AllowedHosts;
 use crate::ids::IdSource;
 use crate::key_admin;
 use crate::limits::Limits;
-use crate::memory_setup::{self, OpenedMemory};
+use crate::memory_setup::{self, KeySource, OpenedMemory};
 use crate::metrics::{Metrics, StoreGauges};
 use crate::recall::LossCounts;
 use crate::receipt::{LIST_LENGTH, Receipt, ReceiptLog, ReceiptModel, Timing, stored_summary};
@@ -57,6 +58,8 @@ pub struct Gateway {
     pub(crate) ids: IdSource,
     pub(crate) learned: RwLock<LearnedRepairs>,
     pub(crate) memory: Memory,
+    /// None if no conversation becomes a session.
+    pub(crate) recorder: Option<ConversationRecorder>,
     new_key_file: Option<PathBuf>,
     /// The keys in the store. They are read again when they change.
     stored_keys: RwLock<Vec<Arc<ServeKey>>>,
@@ -85,17 +88,24 @@ impl Gateway {
     /// Reads the config, checks it and opens the memory.
     pub async fn open(options: GatewayOptions) -> Result<Gateway, HintedError> {
         let config = Config::load(&options)?;
-        let OpenedMemory { memory, new_key_file } = memory_setup::open(&options, &config).await?;
+        let OpenedMemory { memory, key_source } = memory_setup::open(&options, &config).await?;
+        let new_key_file = match key_source {
+            KeySource::File { path, file: KeyFile::Created } => Some(path),
+            KeySource::File { .. } | KeySource::Variable | KeySource::Keyring | KeySource::NotKept => None,
+        };
+        let recorder = open_recorder(&options, &config).await?;
+        let ids = IdSource::default();
         let gateway = Gateway {
             options,
             config: RwLock::new(Arc::new(config)),
             simulator: OnceCell::new(),
             receipts: ReceiptLog::default(),
             metrics: Metrics::default(),
-            limits: Limits::default(),
-            ids: IdSource::default(),
+            limits: Limits::new(ids.reply_id("replica_")),
+            ids,
             learned: RwLock::default(),
             memory,
+            recorder,
             new_key_file,
             stored_keys: RwLock::default(),
             had_keys: AtomicBool::new(false),
@@ -103,11 +113,25 @@ impl Gateway {
             body_memory: BodyMemory::default(),
         };
         gateway.read_store().await?;
+        gateway.share_limits().await;
         let config = gateway.config();
         if !config.serve.listen.ip().is_loopback() && gateway.keys(&config).is_empty() {
             return Err(no_keys(config.serve.listen));
         }
+        gateway.check_record(&config)?;
         Ok(gateway)
+    }
+
+    /// `record = true` is for one person: it must not mix what several tenants say.
+    fn check_record(&self, config: &Config) -> Result<(), HintedError> {
+        let tenants: HashSet<String> = self.keys(config).iter().map(|key| key.tenant.clone()).collect();
+        match (&config.serve.record, tenants.len()) {
+            (RecordChoice::TheOnlyTenant, 2..) => {
+                Err(HintedError::new("[serve] record = true is for one tenant, and there are several")
+                    .hint("name those to record: record = [\"team-a\"]"))
+            }
+            (RecordChoice::Nobody | RecordChoice::TheOnlyTenant | RecordChoice::Tenants(_), _) => Ok(()),
+        }
     }
 
     /// The file with the key of the store, if it was made just now. Whoever has it can read the memory.
@@ -126,6 +150,7 @@ impl Gateway {
         *self.stored_keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
         let learned = self.memory.learned(now()).await.map_err(failed)?;
         self.learned.write().unwrap_or_else(PoisonError::into_inner).extend(learned);
+        self.follow_rotation().await;
         self.memory.refresh_tenants().await.map_err(failed)
     }
 
@@ -133,25 +158,69 @@ impl Gateway {
     /// dropped.
     pub async fn follow_store(&self) {
         let mut known = self.memory.revision().await.ok();
-        let mut expired = Instant::now();
+        // What was left over from the last run goes first.
+        let mut tidied: Option<Instant> = None;
         loop {
             tokio::time::sleep(STORE_POLL).await;
+            self.share_limits().await;
             let revision = self.memory.revision().await.ok();
             if revision.is_some() && revision != known && self.read_store().await.is_ok() {
                 known = revision;
             }
-            if expired.elapsed() > EXPIRE_EVERY {
-                expired = Instant::now();
-                if let Err(error) = self.memory.expire(now()).await {
+            if tidied.is_none_or(|at| at.elapsed() > EXPIRE_EVERY) {
+                tidied = Some(Instant::now());
+                if let Err(error) = self.tidy_store().await {
                     log::write(LogLevel::Warn, || error.to_string());
                 }
             }
         }
     }
 
+    /// Takes the new key if another process has sealed the store with it. A key in the environment needs a restart;
+    /// until then, known tenants keep their memory and new ones have none.
+    async fn follow_rotation(&self) {
+        if !self.memory.has_another_key(now()).await.unwrap_or(false) {
+            return;
+        }
+        let used = match memory_setup::store_key(&self.options, &self.config().serve.store) {
+            Ok((key, _)) => self.memory.use_key(key, now()).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(problem) = used {
+            log::write(LogLevel::Warn, || {
+                format!("the key of the store has changed; restart with the new one: {problem}")
+            });
+        }
+    }
+
+    /// Deletes what has expired, and the oldest conversations of tenants that have too much.
+    async fn tidy_store(&self) -> Result<(), StoreError> {
+        self.memory.expire(now()).await?;
+        if let Some(most) = self.config().serve.tenant_bytes {
+            self.memory.trim(most as u64).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the store what clients have used, and reads what they used elsewhere.
+    async fn share_limits(&self) {
+        let rows = self.limits.to_save();
+        if !rows.is_empty() && self.memory.put_spend(rows.clone()).await.is_err() {
+            self.limits.not_saved(&rows);
+            return;
+        }
+        if let Ok(rows) = self.memory.spend(Limits::oldest_window(now().0 / 1000)).await {
+            self.limits.set_others(&rows);
+        }
+    }
+
     /// Waits until everything is stored.
     pub async fn flush(&self) {
+        self.share_limits().await;
         self.memory.flush().await;
+        if let Some(recorder) = &self.recorder {
+            recorder.flush().await;
+        }
     }
 
     /// What an endpoint is known to need.
@@ -192,6 +261,7 @@ impl Gateway {
     /// restart.
     pub fn reload(&self) -> Result<(), HintedError> {
         let config = Config::load(&self.options)?;
+        self.check_record(&config)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
         Ok(())
     }
@@ -309,7 +379,7 @@ impl Gateway {
             | Route::Model(..)
             | Route::OllamaModel
             | Route::OllamaVersion
-            | Route::StoredResponse(_)
+            | Route::StoredResponse { .. }
             | Route::Pass { .. }
             | Route::Receipts
             | Route::Receipt(_)
@@ -324,7 +394,11 @@ impl Gateway {
 
     pub(crate) fn metrics_page(&self) -> GatewayResponse {
         let health = self.memory.health();
-        let gauges = StoreGauges { is_up: health.state == StoreState::Ok, lag_rows: health.lag_rows };
+        let gauges = StoreGauges {
+            is_up: health.state == StoreState::Ok,
+            lag_rows: health.lag_rows,
+            lost_rows: health.lost_rows,
+        };
         text_response(200, self.metrics.text(gauges))
     }
 
@@ -354,10 +428,11 @@ impl Gateway {
             self.metrics.reply(dialect, usage, receipt.began.elapsed().as_secs_f64(), first);
         }
         log::write(LogLevel::Info, || receipt.log_line());
-        self.receipts.add(receipt);
+        let whole = receipt.to_json().to_string();
         if let Some(tenant) = &receipt.stored_for {
-            self.memory.put_receipt(tenant, receipt.to_row());
+            self.memory.put_receipt(tenant, receipt.to_row(whole.clone()));
         }
+        self.receipts.add(receipt, whole);
     }
 }
 
@@ -373,10 +448,7 @@ impl RequestContext {
             Route::Model(shape, name) => self.model_page(shape, &name).await,
             Route::OllamaModel => self.ollama_model(body).await,
             Route::OllamaVersion => Ok(value_response(200, &json!({ "version": "0.12.0" }))),
-            Route::StoredResponse(id) => {
-                let message = format!("Response with id '{id}' not found; the gateway stores no whole responses.");
-                Err(GatewayError::new(ErrorKind::NotFound, message))
-            }
+            Route::StoredResponse { id, action } => self.stored_response(&id, action, body).await,
             Route::Pass { provider, rest } => self.pass(&provider, &rest, body).await,
             Route::Receipts => Ok(self.receipt_list().await),
             Route::Receipt(id) => self.find_receipt(&id).await,
@@ -390,20 +462,28 @@ impl RequestContext {
     }
 
     async fn receipt_list(&self) -> GatewayResponse {
-        let client = self.query.split('&').find_map(|pair| pair.strip_prefix("client=")).map(percent_decode);
-        let mut requests = self.gateway.receipts.list(&self.caller.tenant, client.as_deref());
+        let parameter = |name: &str| self.query.split('&').find_map(|pair| pair.strip_prefix(name)).map(percent_decode);
+        let (client, before) = (parameter("client="), parameter("before="));
+        let mut requests = self.gateway.receipts.list(&self.caller.tenant, client.as_deref(), before.as_deref());
         // After a restart, and those of other replicas.
         if requests.len() < LIST_LENGTH
             && let Some(tenant) = self.tenant().await
         {
-            let filter = ReceiptFilter { client, before: None, limit: LIST_LENGTH };
+            let last = requests.last().and_then(|last| Some(last.get("id")?.as_str()?.to_owned())).or(before);
+            let before = match &last {
+                Some(id) => self.gateway.memory.receipt(&tenant, id).await.ok().flatten().map(|row| (row.at, row.id)),
+                None => None,
+            };
+            let filter = ReceiptFilter { client, before, limit: LIST_LENGTH };
             let stored = self.gateway.memory.receipts(&tenant, filter).await.unwrap_or_default();
             let known: HashSet<String> =
                 requests.iter().filter_map(|known| Some(known.get("id")?.as_str()?.to_owned())).collect();
             requests.extend(stored.iter().filter(|row| !known.contains(&row.id)).map(stored_summary));
             requests.truncate(LIST_LENGTH);
         }
-        value_response(200, &json!({ "requests": requests, "next": null }))
+        let last = requests.last().filter(|_| requests.len() == LIST_LENGTH);
+        let next = last.and_then(|last| last.get("id").cloned());
+        value_response(200, &json!({ "requests": requests, "next": next }))
     }
 
     async fn find_receipt(&self, id: &str) -> Result<GatewayResponse, GatewayError> {
@@ -416,6 +496,16 @@ impl RequestContext {
         };
         let missing = || GatewayError::new(ErrorKind::NotFound, "there is no such receipt; see /aside/requests");
         stored.map(|row| json_response(200, row.body)).ok_or_else(missing)
+    }
+
+    /// The bytes of all bodies in memory.
+    pub(crate) fn body_memory(&self) -> &BodyMemory {
+        &self.gateway.body_memory
+    }
+
+    /// The client wants its reply not to be remembered.
+    pub(crate) fn wants_no_store(&self) -> bool {
+        self.headers.get("aside-store").is_some_and(|value| value.as_bytes() == b"none")
     }
 
     pub(crate) async fn read(&self, body: Body) -> Result<RequestBody, GatewayError> {
@@ -466,6 +556,7 @@ impl RequestContext {
             stored_for: None,
             usage: None,
             timing: Timing::default(),
+            texts: None,
         }
     }
 
@@ -478,6 +569,20 @@ impl RequestContext {
             .filter(|text| !text.is_empty())
             .collect()
     }
+}
+
+/// Opens the sessions if conversations are recorded there.
+async fn open_recorder(options: &GatewayOptions, config: &Config) -> Result<Option<ConversationRecorder>, HintedError> {
+    if config.serve.record == RecordChoice::Nobody {
+        return Ok(None);
+    }
+    if matches!(config.serve.store, StoreChoice::Postgres(_)) {
+        return Err(HintedError::new("[serve] record works with one gateway, and postgres:// is for several")
+            .hint("leave out record, or use store = \"sqlite\""));
+    }
+    let folder = memory_setup::data_folder(options)?.clone();
+    let opened = tokio::task::spawn_blocking(move || ConversationRecorder::open(&folder)).await;
+    opened.map_err(|error| HintedError::new(error.to_string()))?.map(Some)
 }
 
 fn is_web_socket(headers: &HeaderMap) -> bool {

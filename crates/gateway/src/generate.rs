@@ -7,14 +7,16 @@ use aside_core::json_text::short_members;
 use aside_core::protocol::Protocol;
 use aside_core::rules::AppliedRepair;
 use aside_core::settings::Settings;
+use aside_session::serve_table::ReceiptContent;
 use axum::body::Body;
 
 use crate::config::Target;
 use crate::error_response::{GatewayError, GatewayResponse, set_header};
 use crate::gateway::RequestContext;
 use crate::recall::ReadRequest;
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, RequestTexts};
 use crate::request_body::RequestBody;
+use crate::response_state::ResponseRequest;
 use crate::route::ReplyDelivery;
 
 /// The longest JSON value considered when looking for a switch.
@@ -36,6 +38,8 @@ pub(crate) struct Call {
     pub(crate) repairs: Vec<AppliedRepair>,
     /// None if the body is not a request of its protocol.
     pub(crate) read: Option<Arc<ReadRequest>>,
+    /// None in other protocols.
+    pub(crate) response: Option<ResponseRequest>,
 }
 
 /// The result of an attempt.
@@ -82,6 +86,9 @@ impl RequestContext {
             (by_path, _) => by_path,
         };
         let mut receipt = self.receipt(protocol, &asked);
+        if self.config.serve.receipts == ReceiptContent::Full {
+            receipt.texts = Some(RequestTexts::of_client(&body.text));
+        }
         let targets = match self.targets(&asked).await {
             Ok(targets) => targets,
             Err(error) => {
@@ -90,12 +97,22 @@ impl RequestContext {
                 return Err(error);
             }
         };
+        let (body, response) = match protocol {
+            Protocol::OpenaiResponses => self.continue_response(body).await.map(|(body, own)| (body, Some(own)))?,
+            Protocol::OpenaiChat
+            | Protocol::Anthropic
+            | Protocol::Gemini
+            | Protocol::Ollama
+            | Protocol::Bedrock
+            | Protocol::Cohere => (body, None),
+        };
         let targets = self.pinned_first(targets, protocol, &body.text).await;
         let context = Arc::new(self);
         let asked: Arc<str> = asked.into();
         let n_targets = targets.len();
         for (at, target) in targets.into_iter().enumerate() {
             let call = Call::new(&context, target, protocol, delivery, &asked, &body).await?;
+            let call = Call { response: response.clone(), ..call };
             receipt.set_target(&call.target);
             if let Some(read) = &call.read {
                 receipt.note_recalled(read, context.changes());
@@ -163,7 +180,8 @@ impl Call {
             delivery,
             asked: Arc::clone(asked),
             body: Arc::clone(body),
-            settings: Arc::new(settings),
+            settings,
+            response: None,
         })
     }
 

@@ -1,6 +1,6 @@
-//! Makes, lists and revokes the keys of clients, and forgets tenants.
+//! Makes, lists and revokes the keys of clients, forgets tenants, and changes the key of the store.
 
-use aside_memory::{ClientKeyRow, Memory, StoreError};
+use aside_memory::{ClientKeyRow, StoreError};
 use aside_session::HintedError;
 use aside_session::serve_table::{Limit, ServeKey, ServeTable, StoreChoice, parse_hash};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::config::{Config, GatewayOptions};
 use crate::gateway::now;
 use crate::ids::{hash_text, new_client_key};
-use crate::memory_setup;
+use crate::memory_setup::{self, OpenedMemory, RotatedKey};
 
 /// The row that keeps a gateway closed after its last key was revoked. No key has its hash.
 const CLOSED: &str = "(closed)";
@@ -16,7 +16,7 @@ const CLOSED: &str = "(closed)";
 /// The keys of a gateway, in its config and in its store.
 #[derive(Debug)]
 pub struct KeyAdmin {
-    memory: Memory,
+    opened: OpenedMemory,
     serve: ServeTable,
 }
 
@@ -57,8 +57,8 @@ pub struct KeyListing {
 impl KeyAdmin {
     pub async fn open(options: &GatewayOptions) -> Result<KeyAdmin, HintedError> {
         let config = Config::load(options)?;
-        let memory = memory_setup::open(options, &config).await?.memory;
-        Ok(KeyAdmin { memory, serve: config.serve.clone() })
+        let opened = memory_setup::open(options, &config).await?;
+        Ok(KeyAdmin { opened, serve: config.serve.clone() })
     }
 
     pub async fn add(&self, name: &str, rights: &KeyRights) -> Result<NewKey, HintedError> {
@@ -80,7 +80,7 @@ impl KeyAdmin {
             settings: settings(rights),
             created: now(),
         };
-        match self.memory.add_client_key(row).await.map_err(store_error)? {
+        match self.opened.memory.add_client_key(row).await.map_err(store_error)? {
             true => Ok(NewKey { key, hash, toml: None }),
             false => Err(taken()),
         }
@@ -92,7 +92,7 @@ impl KeyAdmin {
             tenant: key.tenant.clone(),
             origin: KeyOrigin::Config,
         });
-        let rows = self.memory.client_keys().await.map_err(store_error)?;
+        let rows = self.opened.memory.client_keys().await.map_err(store_error)?;
         let stored = rows.into_iter().filter(|row| row.name != CLOSED).map(|row| KeyListing {
             name: row.name,
             tenant: row.tenant,
@@ -114,16 +114,21 @@ impl KeyAdmin {
             settings: "{}".to_owned(),
             created: now(),
         };
-        self.memory.add_client_key(closed).await.map_err(store_error)?;
-        match name != CLOSED && self.memory.revoke_client_key(name).await.map_err(store_error)? {
+        self.opened.memory.add_client_key(closed).await.map_err(store_error)?;
+        match name != CLOSED && self.opened.memory.revoke_client_key(name).await.map_err(store_error)? {
             true => Ok(()),
             false => Err(HintedError::new(format!("there is no key `{name}`")).hint("aside serve key list")),
         }
     }
 
+    /// Seals the store with a new key.
+    pub async fn rotate_store_key(&self) -> Result<RotatedKey, HintedError> {
+        memory_setup::rotate(&self.opened).await
+    }
+
     /// Deletes everything that is remembered of a tenant.
     pub async fn forget_tenant(&self, name: &str) -> Result<(), HintedError> {
-        match self.memory.forget_tenant(name).await.map_err(store_error)? {
+        match self.opened.memory.forget_tenant(name).await.map_err(store_error)? {
             true => Ok(()),
             false => Err(HintedError::new(format!("nothing is remembered of a tenant `{name}`"))),
         }

@@ -9,7 +9,9 @@
 
 mod authentication;
 mod client;
+mod codex_catalogue;
 mod config;
+mod conversation_recorder;
 mod count_tokens;
 mod error_response;
 mod gateway;
@@ -27,6 +29,7 @@ mod receipt;
 mod relay;
 mod reply_shape;
 mod request_body;
+mod response_state;
 mod route;
 mod same_protocol;
 mod server;
@@ -37,4 +40,5 @@ pub use config::GatewayOptions;
 pub use gateway::Gateway;
 pub use ids::{hash_text, new_client_key};
 pub use key_admin::{KeyAdmin, KeyListing, KeyOrigin, KeyRights, NewKey};
+pub use memory_setup::RotatedKey;
 pub use server::{Listening, serve};

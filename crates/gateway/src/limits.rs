@@ -1,25 +1,66 @@
 //! How much each key has used in the current window of the calendar.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aside_core::event::Usage;
 use aside_core::model_table::UsageCounting;
-use aside_session::serve_table::{Limit, LimitKind, ServeKey};
+use aside_memory::SpendRow;
+use aside_session::serve_table::{Limit, LimitKind, LimitWindow, ServeKey};
 
 use crate::config::Target;
 use crate::error_response::{ErrorKind, GatewayError};
 
-/// The amounts that keys have used.
+/// Amounts are stored in millionths, so that money has no rounding to speak of.
+const PARTS: f64 = 1e6;
+
+/// The longest window: what began earlier counts no more.
+const LONGEST_WINDOW: u64 = LimitWindow::Day.seconds();
+
+/// The amounts that keys have used, in this process and in the others of the same store.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    /// The name of this process in the store. An earlier process is another one, so its amounts count as well.
+    replica: String,
+    used: Mutex<UsedAmounts>,
+}
+
 #[derive(Debug, Default)]
-pub(crate) struct Limits(Mutex<HashMap<Counter, f64>>);
+struct UsedAmounts {
+    own: HashMap<Counter, f64>,
+    others: HashMap<Counter, f64>,
+    /// What has changed since the store was told.
+    unsaved: HashSet<Counter>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Counter {
     key: String,
-    kind: &'static str,
-    /// Its length in seconds, and its number since 1970.
-    window: (u64, u64),
+    kind: LimitKind,
+    window: LimitWindow,
+    /// The number of the window since 1970.
+    number: u64,
+}
+
+impl Counter {
+    fn to_row(&self, replica: &str, amount: f64) -> SpendRow {
+        let began = self.number.saturating_mul(self.window.seconds());
+        SpendRow {
+            key: self.key.clone(),
+            kind: format!("{}/{}", self.kind.as_str(), self.window.as_str()),
+            window: i64::try_from(began).unwrap_or(i64::MAX),
+            replica: replica.to_owned(),
+            total: (amount * PARTS).round() as u64,
+        }
+    }
+
+    /// None if a newer version wrote the row.
+    fn of_row(row: &SpendRow) -> Option<Counter> {
+        let (kind, window) = row.kind.split_once('/')?;
+        let (kind, window) = (LimitKind::parse(kind)?, LimitWindow::parse(window)?);
+        let number = u64::try_from(row.window).ok()? / window.seconds();
+        Some(Counter { key: row.key.clone(), kind, window, number })
+    }
 }
 
 /// What one request used.
@@ -54,8 +95,12 @@ fn as_amount(tokens: u64) -> f64 {
 }
 
 impl Limits {
-    fn counters(&self) -> MutexGuard<'_, HashMap<Counter, f64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn new(replica: String) -> Limits {
+        Limits { replica, used: Mutex::default() }
+    }
+
+    fn used(&self) -> MutexGuard<'_, UsedAmounts> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a request, or says which limit is reached.
@@ -63,11 +108,10 @@ impl Limits {
         if key.limits.is_empty() {
             return Ok(());
         }
-        let mut counters = self.counters();
-        // Windows of the past are never needed again.
-        counters.retain(|counter, _| counter.window.1 >= now / counter.window.0.max(1));
+        let mut used = self.used();
+        used.drop_past_windows(now);
         for limit in &key.limits {
-            let spent = counters.get(&counter(key, limit, now)).copied().unwrap_or(0.0);
+            let spent = used.amount(&counter(key, limit, now));
             if spent >= limit.amount {
                 let length = limit.window.seconds();
                 let reset = length - now % length;
@@ -83,26 +127,73 @@ impl Limits {
             }
         }
         for limit in key.limits.iter().filter(|limit| limit.kind == LimitKind::Requests) {
-            *counters.entry(counter(key, limit, now)).or_default() += 1.0;
+            used.add(counter(key, limit, now), 1.0);
         }
         Ok(())
     }
 
     /// Counts what a reply used.
     pub(crate) fn spend(&self, key: &ServeKey, spent: &Spent, now: u64) {
-        let mut counters = self.counters();
+        let mut used = self.used();
         for limit in &key.limits {
             let amount = spent.amount(limit.kind);
             if amount > 0.0 {
-                *counters.entry(counter(key, limit, now)).or_default() += amount;
+                used.add(counter(key, limit, now), amount);
             }
         }
+    }
+
+    /// What the store does not know yet. [`Limits::not_saved`] takes it back if the store does not answer.
+    pub(crate) fn to_save(&self) -> Vec<SpendRow> {
+        let mut used = self.used();
+        let unsaved = std::mem::take(&mut used.unsaved);
+        let row = |counter: &Counter| Some(counter.to_row(&self.replica, *used.own.get(counter)?));
+        unsaved.iter().filter_map(row).collect()
+    }
+
+    pub(crate) fn not_saved(&self, rows: &[SpendRow]) {
+        self.used().unsaved.extend(rows.iter().filter_map(Counter::of_row));
+    }
+
+    /// When the oldest window began that still counts, in seconds since 1970.
+    pub(crate) fn oldest_window(now: u64) -> i64 {
+        i64::try_from(now - now % LONGEST_WINDOW).unwrap_or(0)
+    }
+
+    /// Takes over what the store knows of all processes.
+    pub(crate) fn set_others(&self, rows: &[SpendRow]) {
+        let mut others: HashMap<Counter, f64> = HashMap::new();
+        for row in rows.iter().filter(|row| row.replica != self.replica) {
+            if let Some(counter) = Counter::of_row(row) {
+                *others.entry(counter).or_default() += row.total as f64 / PARTS;
+            }
+        }
+        self.used().others = others;
+    }
+}
+
+impl UsedAmounts {
+    fn amount(&self, counter: &Counter) -> f64 {
+        let of = |amounts: &HashMap<Counter, f64>| amounts.get(counter).copied().unwrap_or(0.0);
+        of(&self.own) + of(&self.others)
+    }
+
+    fn add(&mut self, counter: Counter, amount: f64) {
+        *self.own.entry(counter.clone()).or_default() += amount;
+        self.unsaved.insert(counter);
+    }
+
+    /// They are never needed again.
+    fn drop_past_windows(&mut self, now: u64) {
+        let is_current = |counter: &Counter| counter.number >= now / counter.window.seconds();
+        self.own.retain(|counter, _| is_current(counter));
+        self.unsaved.retain(is_current);
     }
 }
 
 fn counter(key: &ServeKey, limit: &Limit, now: u64) -> Counter {
-    let length = limit.window.seconds();
-    Counter { key: key.name.clone(), kind: limit.kind.as_str(), window: (length, now / length) }
+    let number = now / limit.window.seconds();
+    Counter { key: key.name.clone(), kind: limit.kind, window: limit.window, number }
 }
 
 #[cfg(test)]
@@ -123,7 +214,7 @@ mod tests {
 
     #[test]
     fn g11_requests_and_tokens_are_limited_until_the_window_ends() {
-        let limits = Limits::default();
+        let limits = Limits::new("r1".to_owned());
         let requests = key(&["requests=2/m"]);
         assert!(limits.admit(&requests, 60).is_ok());
         assert!(limits.admit(&requests, 61).is_ok());
@@ -140,5 +231,28 @@ mod tests {
         limits.spend(&tokens, &Spent { usage, cost: None }, 20);
         assert!(limits.admit(&tokens, 30).is_err(), "198 of 100");
         assert!(limits.admit(&tokens, 3600).is_ok(), "the next hour, with 20 of 50 thinking tokens");
+    }
+    #[test]
+    fn g11_processes_add_up_what_they_counted() {
+        let (ours, theirs) = (Limits::new("r1".to_owned()), Limits::new("r2".to_owned()));
+        let key = key(&["requests=3/m", "money=1/day"]);
+        for limits in [&ours, &theirs] {
+            assert!(limits.admit(&key, 65).is_ok());
+        }
+        let cost = Spent { usage: Usage::default(), cost: Some(0.25) };
+        theirs.spend(&key, &cost, 65);
+        let mut rows = ours.to_save();
+        rows.extend(theirs.to_save());
+        assert!(theirs.to_save().is_empty(), "nothing has changed");
+        theirs.not_saved(&rows);
+        assert_eq!(theirs.to_save().len(), 2, "its own rows are saved again");
+        assert_eq!(rows.len(), 3, "{rows:?}");
+        ours.set_others(&rows);
+        assert!(ours.admit(&key, 66).is_ok(), "two of three");
+        assert!(ours.admit(&key, 67).is_err(), "three of three");
+        ours.spend(&key, &Spent { cost: Some(0.75), ..cost }, 65);
+        let refused = ours.admit(&key, 121).expect_err("the money is spent");
+        assert!(refused.message.contains("1 used"), "{refused}");
+        assert!(ours.admit(&key, 86_400).is_ok(), "the next day");
     }
 }

@@ -45,6 +45,7 @@ impl Drop for StreamGuard<'_> {
 pub(crate) struct StoreGauges {
     pub(crate) is_up: bool,
     pub(crate) lag_rows: u64,
+    pub(crate) lost_rows: u64,
 }
 
 impl Metrics {
@@ -109,6 +110,7 @@ impl Metrics {
         };
         gauge("aside_store_up", i64::from(store.is_up));
         gauge("aside_store_lag_rows", i64::try_from(store.lag_rows).unwrap_or(i64::MAX));
+        gauge("aside_store_lost_rows", i64::try_from(store.lost_rows).unwrap_or(i64::MAX));
         gauge("aside_streams", self.streams.load(Ordering::Relaxed));
         let series = self.series();
         for (name, rows) in &series.counters {
@@ -136,8 +138,21 @@ impl Metrics {
 
 /// The values are ours and need no escapes, except for dialects, which users may name.
 fn label_text(labels: &[(&str, &str)]) -> String {
-    let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect::<Vec<_>>().join(",")
+    let mut out = String::with_capacity(96);
+    for (at, (name, value)) in labels.iter().enumerate() {
+        let separator = if at == 0 { "" } else { "," };
+        out.extend([separator, name, "=\""]);
+        for one in value.chars() {
+            match one {
+                '\\' => out.push_str("\\\\"),
+                '"' => out.push_str("\\\""),
+                '\n' => out.push_str("\\n"),
+                _ => out.push(one),
+            }
+        }
+        out.push('"');
+    }
+    out
 }
 
 #[cfg(test)]
@@ -151,7 +166,7 @@ mod tests {
         metrics.request("codex", "openai-responses", "deepseek", 200);
         metrics.reply("deepseek", Usage::default().with_input(3), 0.2, None);
         let guard = metrics.stream();
-        let text = metrics.text(StoreGauges { is_up: true, lag_rows: 0 });
+        let text = metrics.text(StoreGauges { is_up: true, lag_rows: 0, lost_rows: 0 });
         drop(guard);
         for line in [
             "aside_requests_total{client=\"codex\",protocol=\"openai-responses\",dialect=\"deepseek\",code=\"200\"} 2",

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use serde_json::{Value, json};
 
+use crate::codex_catalogue::catalogue;
 use crate::config::{CLAUDE_PREFIX, ListedModel};
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, value_response};
 use crate::gateway::RequestContext;
@@ -31,8 +32,8 @@ impl RequestContext {
         // It is served if it can be used, whether it is listed or not.
         self.targets(name).await?;
         let known = self.config.listed().await.iter().find(|model| model.id == name).cloned();
-        let unlisted = || ListedModel { id: name.to_owned(), owner: "aside".to_owned(), context: None, output: None };
-        Ok(value_response(200, &model(shape, &known.unwrap_or_else(unlisted))))
+        let known = known.unwrap_or_else(|| ListedModel::named(name, "aside"));
+        Ok(value_response(200, &model(shape, &known)))
     }
 
     pub(crate) async fn ollama_model(&self, body: Body) -> Result<GatewayResponse, GatewayError> {
@@ -56,13 +57,12 @@ fn list(shape: ListShape, models: &[ListedModel]) -> Value {
             "last_id": models.last().map(|model| &model.id),
         }),
         ListShape::Gemini | ListShape::Ollama => json!({ "models": rows }),
-        // Codex has a catalogue of its own and falls back to what it knows.
-        ListShape::Codex => json!({ "models": [] }),
+        ListShape::Codex => catalogue(models),
     }
 }
 
 fn model(shape: ListShape, entry: &ListedModel) -> Value {
-    let ListedModel { id, owner, context, output } = entry;
+    let ListedModel { id, owner, context, output, .. } = entry;
     match shape {
         ListShape::Openai | ListShape::Codex => {
             let mut row = json!({ "id": id, "object": "model", "created": CREATED, "owned_by": owner });

@@ -6,6 +6,7 @@ use aside_engine::http::ForwardedRequest;
 use axum::body::Body;
 use bytes::Bytes;
 
+use crate::config::Target;
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse};
 use crate::gateway::RequestContext;
 use crate::relay::{RelayFraming, relay};
@@ -38,6 +39,17 @@ impl RequestContext {
         let key = endpoint.valid_key().await.map_err(|error| no_key(&target, &error))?;
         let to = Destination { base_url: root, ..endpoint.destination(key.as_ref()) };
         let (url, own) = http_get(&with_query(rest, &self.query), &to);
+        self.relay_raw(&target, &url, own, body).await
+    }
+
+    /// Sends the client's request to a provider as it is, with these headers, and passes the answer on.
+    pub(crate) async fn relay_raw(
+        &self,
+        target: &Target,
+        url: &str,
+        own: Vec<(String, String)>,
+        body: Body,
+    ) -> Result<GatewayResponse, GatewayError> {
         let mut headers = forwarded_headers(&self.headers);
         headers.retain(|(name, _)| !own.iter().any(|(known, _)| known == name));
         headers.extend(own);
@@ -45,21 +57,20 @@ impl RequestContext {
             headers.push(("content-encoding".to_owned(), encoding.to_owned()));
         }
         let bytes = read_bytes(body, &self.headers, self.config.serve.max_body).await?;
-        let request = ForwardedRequest { method: &self.method, url: &url, headers: &headers, body: Bytes::from(bytes) };
+        let request = ForwardedRequest { method: &self.method, url, headers: &headers, body: Bytes::from(bytes) };
         let failed = |error: aside_engine::http::CallError| {
             let what = target.redactor.clean(&error.to_string()).into_owned();
             GatewayError::new(ErrorKind::UpstreamUnreachable, what)
         };
         let mut reply = self.config.http.forward(request).await.map_err(failed)?;
-        let (mut relay, body) = relay(RelayFraming::Plain);
+        let (mut relay, body) = relay(RelayFraming::Plain, self.config.serve.keep_alive);
         let mut answer = GatewayResponse::new(body);
         *answer.status_mut() = reply.status().try_into().unwrap_or(axum::http::StatusCode::BAD_GATEWAY);
         answer.headers_mut().extend(reply_headers(&reply));
         let http = self.config.http.clone();
-        let keep_alive = self.config.serve.keep_alive;
         tokio::spawn(async move {
             loop {
-                match relay.wait_for(reply.next_bytes(&http), keep_alive).await {
+                match relay.wait_for(reply.next_bytes(&http)).await {
                     Ok(Ok(Some(bytes))) => {
                         if relay.send(bytes).await.is_err() {
                             return;

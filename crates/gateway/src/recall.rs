@@ -1,8 +1,11 @@
 //! What the memory knows about a request, and what it remembers of the reply.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use aside_core::block::{CallId, Reply, SealKind};
+use aside_core::block::{Block, CallId, Origin, Reply, SealKind};
+use aside_core::event::{BlockId, Event, Sink};
+use aside_core::fold::Fold;
 use aside_core::json_text::short_members;
 use aside_core::message::{Message, Role};
 use aside_core::protocol::Protocol;
@@ -10,6 +13,8 @@ use aside_core::settings::Settings;
 use aside_core::wire::{ClientRequest, read_request};
 use aside_memory::{Evidence, Outcome, ReplyDraft, Restored, Tenant};
 use axum::http::HeaderMap;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::config::Target;
@@ -41,7 +46,7 @@ const MAX_SESSION_BYTES: usize = 512;
 pub(crate) struct ReadRequest {
     pub(crate) request: ClientRequest,
     pub(crate) tools: ToolNames,
-    pub(crate) shape: ClientShape,
+    pub(crate) shape: Arc<ClientShape>,
     /// None if the memory does not answer.
     pub(crate) recalled: Option<Recalled>,
 }
@@ -97,7 +102,9 @@ impl RequestContext {
         let endpoint = &target.endpoint;
         let is_same = target.protocol() == protocol;
         let dialects = &self.config.dialects;
-        let shape = ClientShape::of(dialects, protocol, self.config.serve.thinking)
+        let shape = self
+            .config
+            .client_shape(protocol)
             .ok_or_else(|| GatewayError::bad_request("no dialect speaks this protocol"))?;
         let rules = if is_same { endpoint.dialect.rules(Some(&endpoint.model)) } else { &shape.rules };
         let mut request =
@@ -110,8 +117,10 @@ impl RequestContext {
             tools = ToolNames::replace(&mut request);
             for message in request.messages.iter_mut().filter(|message| message.role == Role::Assistant) {
                 remove_details(message);
-                // A seal that is not ours was made by somebody else.
-                if !message.thinking().any(|thinking| thinking.seals().is_some()) {
+                remove_native_items(message);
+                // A seal that is not ours was made by somebody else, and so was an item that only it understands.
+                let has_unmodelled = message.blocks.iter().any(|block| matches!(block, Block::Unmodelled(_)));
+                if !has_unmodelled && !message.thinking().any(|thinking| thinking.seals().is_some()) {
                     message.origin = Some(origin.clone());
                 }
             }
@@ -140,13 +149,24 @@ impl RequestContext {
 
     /// A reply to be remembered. None if the client or the store does not want that.
     pub(crate) fn draft(&self, read: Option<&ReadRequest>) -> Option<ReplyDraft> {
-        let wants_none = self.headers.get("aside-store").is_some_and(|value| value.as_bytes() == b"none");
-        let recalled = read?.recalled.as_ref().filter(|_| !wants_none)?;
+        let recalled = read?.recalled.as_ref().filter(|_| !self.wants_no_store())?;
         Some(self.gateway.memory.begin(&recalled.tenant, &recalled.restored))
     }
 
     pub(crate) fn changes(&self) -> Changes {
         if self.gateway.options.shadow { Changes::OnlyReported } else { Changes::Allowed }
+    }
+}
+
+/// Removes the items of the client's protocol, which mean nothing to a provider of another one.
+fn remove_native_items(message: &mut Message) {
+    for block in &mut message.blocks {
+        match block {
+            Block::Text(text) => text.native = None,
+            Block::Thinking(thinking) => thinking.native = None,
+            Block::ToolCall(call) => call.native = None,
+            Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
+        }
     }
 }
 
@@ -223,11 +243,34 @@ pub(crate) struct StreamMarks<'a> {
     protocol: Protocol,
     pub(crate) draft: Option<ReplyDraft>,
     n_invented: u32,
+    /// The ids that calls have got already, when a reply is written once more.
+    known_ids: VecDeque<String>,
+    carried: Option<CarriedReply>,
+}
+
+/// Without a store, the client carries the thinking itself, in sealed form.
+#[derive(Debug)]
+struct CarriedReply {
+    fold: Fold,
+    origin: Origin,
 }
 
 impl StreamMarks<'_> {
-    pub(crate) fn new(ids: &IdSource, protocol: Protocol, draft: Option<ReplyDraft>) -> StreamMarks<'_> {
-        StreamMarks { ids, protocol, draft, n_invented: 0 }
+    pub(crate) fn new<'i>(
+        ids: &'i IdSource,
+        protocol: Protocol,
+        draft: Option<ReplyDraft>,
+        target: &Target,
+    ) -> StreamMarks<'i> {
+        let is_carried = draft.as_ref().is_some_and(|draft| !draft.has_store());
+        let carried = is_carried.then(|| CarriedReply { fold: Fold::new(), origin: target.endpoint.origin() });
+        StreamMarks { ids, protocol, draft, n_invented: 0, known_ids: VecDeque::new(), carried }
+    }
+
+    /// The same marks for writing the same reply once more.
+    pub(crate) fn again(self) -> Self {
+        let known_ids = self.draft.iter().flat_map(|draft| draft.minted_ids()).map(str::to_owned).collect();
+        StreamMarks { n_invented: 0, known_ids, ..self }
     }
 
     /// The id of the whole reply.
@@ -244,6 +287,9 @@ impl StreamMarks<'_> {
 
 impl ReplyMarks for StreamMarks<'_> {
     fn call_id(&mut self, given: Option<&str>) -> String {
+        if let Some(known) = self.known_ids.pop_front() {
+            return known;
+        }
         let given = given.filter(|id| !id.is_empty());
         let Some(draft) = &mut self.draft else {
             return given.map_or_else(|| self.ids.reply_id("call_"), str::to_owned);
@@ -258,8 +304,24 @@ impl ReplyMarks for StreamMarks<'_> {
         }
     }
 
+    fn watch(&mut self, event: Event<'_>) {
+        if let Some(carried) = &mut self.carried {
+            carried.fold.take(event);
+        }
+    }
+
     fn seal(&mut self, block: u32, has_text: bool) -> Option<(SealKind, String)> {
-        let reference = self.draft.as_ref()?.reference(u16::try_from(block).ok()?);
+        let draft = self.draft.as_ref()?;
+        if let Some(CarriedReply { fold, origin }) = &self.carried {
+            let sealed = draft.seal_block(&fold.block(BlockId(block))?, origin);
+            return match self.protocol {
+                Protocol::Anthropic if has_text => Some((SealKind::Signature, sealed)),
+                Protocol::Anthropic | Protocol::OpenaiResponses => Some((SealKind::Encrypted, sealed)),
+                Protocol::Gemini => Some((SealKind::Signature, STANDARD.encode(sealed))),
+                Protocol::OpenaiChat | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere => None,
+            };
+        }
+        let reference = draft.reference(u16::try_from(block).ok()?);
         match self.protocol {
             Protocol::Anthropic if has_text => Some((SealKind::Signature, reference.padded())),
             Protocol::Anthropic | Protocol::OpenaiResponses => Some((SealKind::Encrypted, reference.text())),

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use aside_core::block::Time;
 use aside_core::event::Usage;
+use aside_core::json_text::split_within;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{BrokenRule, LeftOut};
 use aside_core::wire::Encoded;
@@ -26,6 +27,9 @@ pub(crate) const LIST_LENGTH: usize = 100;
 
 /// How many decisions and broken rules a receipt contains.
 const MAX_ROWS: usize = 1000;
+
+/// The longest request in a full receipt.
+const MAX_REQUEST_BYTES: usize = 1 << 20;
 
 /// The longest text of a client in a receipt.
 const MAX_TEXT_CHARS: usize = 200;
@@ -57,6 +61,30 @@ pub(crate) struct Timing {
     pub(crate) first_answer: Option<Instant>,
 }
 
+/// What the client sent and what the provider got, for `receipts = "full"`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestTexts {
+    client: String,
+    /// Empty if nothing was sent.
+    sent: String,
+}
+
+impl RequestTexts {
+    pub(crate) fn of_client(body: &str) -> RequestTexts {
+        RequestTexts { client: cut(body), sent: String::new() }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "client": self.client, "sent": self.sent })
+    }
+}
+
+/// A text that is not too long for a receipt. What is missing is said.
+fn cut(text: &str) -> String {
+    let (kept, rest) = split_within(text, MAX_REQUEST_BYTES);
+    if rest.is_empty() { kept.to_owned() } else { format!("{kept}… ({} more bytes)", rest.len()) }
+}
+
 /// The record of one request, complete once the reply has ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Receipt {
@@ -81,12 +109,21 @@ pub(crate) struct Receipt {
     pub(crate) stored_for: Option<Arc<Tenant>>,
     pub(crate) usage: Option<Usage>,
     pub(crate) timing: Timing,
+    /// None unless receipts have the whole request.
+    pub(crate) texts: Option<RequestTexts>,
 }
 
 impl Receipt {
     fn set_left_out(&mut self, left_out: &[LeftOut]) {
         let row = |loss: &LeftOut| json!({ "path": loss.path, "why": loss.reason.to_string() });
         self.left_out = left_out.iter().take(MAX_ROWS).map(row).collect();
+    }
+
+    /// Notes what the provider gets.
+    pub(crate) fn note_sent(&mut self, body: &str) {
+        if let Some(texts) = &mut self.texts {
+            texts.sent = cut(body);
+        }
     }
 
     /// Notes what an encoded request contains, and why.
@@ -152,12 +189,13 @@ impl Receipt {
         let mut receipt = self.summary();
         if let (Value::Object(receipt), Value::Object(rest)) = (&mut receipt, rest) {
             receipt.extend(rest);
+            receipt.extend(self.texts.as_ref().map(|texts| ("request".to_owned(), texts.to_json())));
         }
         receipt
     }
 
     /// The receipt as it is stored.
-    pub(crate) fn to_row(&self) -> ReceiptRow {
+    pub(crate) fn to_row(&self, body: String) -> ReceiptRow {
         ReceiptRow {
             id: self.id.clone(),
             at: self.at,
@@ -165,7 +203,7 @@ impl Receipt {
             model: short(&self.model.asked),
             status: self.status,
             repaired: self.counts.to_string(),
-            body: self.to_json().to_string(),
+            body,
         }
     }
 
@@ -226,26 +264,33 @@ struct StoredReceipt {
     id: String,
     tenant: String,
     client: String,
-    summary: Value,
-    /// JSON.
+    /// JSON, which takes less memory than values.
+    summary: String,
     whole: String,
 }
 
+impl StoredReceipt {
+    fn n_bytes(&self) -> usize {
+        self.summary.len() + self.whole.len()
+    }
+}
+
 impl ReceiptLog {
-    pub(crate) fn add(&self, receipt: &Receipt) {
-        let mut receipts = self.receipts();
-        let whole = receipt.to_json().to_string();
-        receipts.n_bytes += whole.len();
-        receipts.newest_last.push_back(StoredReceipt {
+    /// Adds a receipt, whose JSON is `whole`.
+    pub(crate) fn add(&self, receipt: &Receipt, whole: String) {
+        let stored = StoredReceipt {
             id: receipt.id.clone(),
             tenant: receipt.tenant.clone(),
             client: receipt.client.name.clone(),
-            summary: receipt.summary(),
+            summary: receipt.summary().to_string(),
             whole,
-        });
+        };
+        let mut receipts = self.receipts();
+        receipts.n_bytes += stored.n_bytes();
+        receipts.newest_last.push_back(stored);
         while receipts.newest_last.len() > MAX_RECEIPTS || receipts.n_bytes > MAX_RECEIPT_BYTES {
             let Some(oldest) = receipts.newest_last.pop_front() else { break };
-            receipts.n_bytes = receipts.n_bytes.saturating_sub(oldest.whole.len());
+            receipts.n_bytes = receipts.n_bytes.saturating_sub(oldest.n_bytes());
         }
     }
 
@@ -260,8 +305,8 @@ impl ReceiptLog {
         found.map(|receipt| receipt.whole.clone())
     }
 
-    /// The newest of a tenant, of one client or of all.
-    pub(crate) fn list(&self, tenant: &str, client: Option<&str>) -> Vec<Value> {
+    /// The newest of a tenant, of one client or of all; only those before a request if that is known.
+    pub(crate) fn list(&self, tenant: &str, client: Option<&str>, before: Option<&str>) -> Vec<Value> {
         let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits =
             |receipt: &&StoredReceipt| receipt.tenant == tenant && client.is_none_or(|client| receipt.client == client);
@@ -269,9 +314,11 @@ impl ReceiptLog {
             .newest_last
             .iter()
             .rev()
+            .skip_while(|receipt| before.is_some_and(|id| receipt.id != id))
+            .skip(usize::from(before.is_some()))
             .filter(fits)
             .take(LIST_LENGTH)
-            .map(|receipt| receipt.summary.clone())
+            .filter_map(|receipt| serde_json::from_str(&receipt.summary).ok())
             .collect()
     }
 }

@@ -2,6 +2,7 @@
 //! the end of the reply held back until it is recorded.
 
 use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
 use aside_core::protocol::Protocol;
@@ -9,9 +10,13 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep};
 
 /// How many chunks may wait for a slow client. A chunk has at most 64 KiB.
 const MAX_WAITING: usize = 4;
+
+/// Longer than any reply.
+const MAX_SILENCE: Duration = Duration::from_secs(365 * 86_400);
 
 /// The client closed its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +29,44 @@ pub(crate) struct Relay {
     framing: RelayFraming,
     /// The last byte sent was the end of a frame.
     between_frames: bool,
+    silence: Silence,
+}
+
+/// Measures how long nothing was sent. A new timer for every chunk would cost more than passing the chunk on, so there
+/// is one for the whole reply, which is late at most once for each time it was set.
+#[derive(Debug)]
+struct Silence {
+    since: Instant,
+    limit: Duration,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Silence {
+    fn new(limit: Duration) -> Silence {
+        // A longer one could not be added to a time.
+        let limit = limit.min(MAX_SILENCE);
+        Silence { since: Instant::now(), limit, timer: Box::pin(tokio::time::sleep(limit)) }
+    }
+
+    fn end(&mut self) {
+        self.since = Instant::now();
+    }
+
+    /// Waits until it has lasted as long as the limit, and begins anew.
+    async fn lasts(&mut self) {
+        loop {
+            self.timer.as_mut().await;
+            let now = Instant::now();
+            let is_over = now.duration_since(self.since) >= self.limit;
+            if is_over {
+                self.since = now;
+            }
+            self.timer.as_mut().reset(self.since + self.limit);
+            if is_over {
+                return;
+            }
+        }
+    }
 }
 
 /// How the parts of a reply are separated, and so where a sign of life may stand.
@@ -53,12 +96,12 @@ impl RelayFraming {
 }
 
 /// A body, and the relay that feeds it.
-pub(crate) fn relay(framing: RelayFraming) -> (Relay, Body) {
+pub(crate) fn relay(framing: RelayFraming, keep_alive: Duration) -> (Relay, Body) {
     let (chunks, received) = mpsc::channel(MAX_WAITING);
     let body = stream::unfold(received, |mut received: mpsc::Receiver<io::Result<Bytes>>| async {
         received.recv().await.map(|chunk| (chunk, received))
     });
-    (Relay { chunks, framing, between_frames: true }, Body::from_stream(body))
+    (Relay { chunks, framing, between_frames: true, silence: Silence::new(keep_alive) }, Body::from_stream(body))
 }
 
 impl Relay {
@@ -68,6 +111,7 @@ impl Relay {
             return Ok(());
         }
         self.between_frames = bytes.ends_with(b"\n\n") || bytes.ends_with(b"\r\n\r\n");
+        self.silence.end();
         self.chunks.send(Ok(bytes)).await.map_err(|_| ClientGone)
     }
 
@@ -85,25 +129,25 @@ impl Relay {
         }
     }
 
-    /// Waits until the client is gone.
-    pub(crate) async fn closed(&self) {
-        self.chunks.closed().await;
+    /// Waits until the client should get a sign of life, or is gone.
+    pub(crate) async fn silence(&mut self) -> Result<(), ClientGone> {
+        tokio::select! {
+            biased;
+            () = self.chunks.closed() => Err(ClientGone),
+            () = self.silence.lasts() => Ok(()),
+        }
     }
 
     /// Waits for `work`, with signs of life in between.
-    pub(crate) async fn wait_for<T>(
-        &mut self,
-        work: impl Future<Output = T>,
-        keep_alive: Duration,
-    ) -> Result<T, ClientGone> {
+    pub(crate) async fn wait_for<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ClientGone> {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                () = self.chunks.closed() => return Err(ClientGone),
-                () = tokio::time::sleep(keep_alive) => self.sign_of_life().await?,
+                silent = self.silence() => silent?,
             }
+            self.sign_of_life().await?;
         }
     }
 }

@@ -22,6 +22,8 @@ pub(crate) trait ReplyMarks {
     fn call_id(&mut self, given: Option<&str>) -> String;
     /// The seal that the client gets for a thinking block, with or without readable text. None if none.
     fn seal(&mut self, block: u32, has_text: bool) -> Option<(SealKind, String)>;
+    /// Sees every event of the reply before it is converted.
+    fn watch(&mut self, event: Event<'_>);
     /// The id of a reasoning item.
     fn item_id(&mut self, block: u32) -> Option<String>;
 }
@@ -131,6 +133,7 @@ impl<'a, M: ReplyMarks> ReplyShaper<'a, M> {
     }
 
     pub(crate) fn take(&mut self, event: Event<'_>, out: &mut dyn Sink) {
+        self.marks.watch(event);
         match event {
             Event::Opened { block, opening } => self.open(block, opening, out),
             Event::Grew { block, text } => self.grow(block, text, out),

@@ -24,6 +24,15 @@ pub(crate) struct RequestBody {
     _share: MemoryShare,
 }
 
+impl RequestBody {
+    /// A body that was made here.
+    pub(crate) fn new(text: String, memory: &BodyMemory) -> Result<RequestBody, GatewayError> {
+        let mut share = MemoryShare { memory: memory.clone(), bytes: 0 };
+        share.grow(text.len())?;
+        Ok(RequestBody { text, _share: share })
+    }
+}
+
 /// The bytes of all bodies in memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodyMemory(Arc<AtomicUsize>);

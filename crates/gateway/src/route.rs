@@ -22,7 +22,10 @@ pub(crate) enum Route {
     OllamaModel,
     OllamaVersion,
     /// A response of the Responses API, by its id.
-    StoredResponse(String),
+    StoredResponse {
+        id: String,
+        action: ResponseAction,
+    },
     /// A WebSocket, which clients replace with HTTP after a 426.
     WebSocket,
     /// Anything else of a provider, as it is.
@@ -40,6 +43,15 @@ pub(crate) enum Route {
     /// `HEAD /api/hello`
     Hello,
     Unknown(Protocol),
+}
+
+/// What to do with a response that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ResponseAction {
+    Fetch,
+    Delete,
+    InputItems,
+    Cancel,
 }
 
 /// How the reply is sent.
@@ -80,7 +92,7 @@ impl Route {
             "GET" | "HEAD" if hints.wants_web_socket && path == "/v1/responses" => Some(Route::WebSocket),
             "GET" | "HEAD" => get(path, hints),
             "POST" => post(path, hints),
-            "DELETE" => stored_response(path).map(Route::StoredResponse),
+            "DELETE" => stored_response(path, ResponseAction::Delete),
             _ => None,
         };
         found.unwrap_or(Route::Unknown(error_shape(path, hints)))
@@ -99,7 +111,7 @@ impl Route {
                 ListShape::Ollama => Protocol::Ollama,
             },
             Route::OllamaModel | Route::OllamaVersion => Protocol::Ollama,
-            Route::StoredResponse(_) | Route::WebSocket => Protocol::OpenaiResponses,
+            Route::StoredResponse { .. } | Route::WebSocket => Protocol::OpenaiResponses,
             Route::Pass { .. }
             | Route::Receipts
             | Route::Receipt(_)
@@ -144,8 +156,10 @@ fn get(path: &str, hints: RouteHints<'_>) -> Option<Route> {
             let receipt = named("/aside/requests/").map(Route::Receipt);
             let gemini = || named("/v1beta/models/").map(|name| Route::Model(ListShape::Gemini, name));
             let openai = || named("/v1/models/").map(|name| Route::Model(v1_shape, name));
-            let response = path.strip_suffix("/input_items").unwrap_or(path);
-            let stored = || stored_response(response).map(Route::StoredResponse);
+            let stored = || match path.strip_suffix("/input_items") {
+                Some(path) => stored_response(path, ResponseAction::InputItems),
+                None => stored_response(path, ResponseAction::Fetch),
+            };
             receipt.or_else(gemini).or_else(openai).or_else(stored)
         }
     }
@@ -161,7 +175,7 @@ fn post(path: &str, hints: RouteHints<'_>) -> Option<Route> {
         "/v1/messages/count_tokens" => Some(Route::CountTokens { protocol: Protocol::Anthropic, model: None }),
         "/api/show" => Some(Route::OllamaModel),
         _ => {
-            let cancel = path.strip_suffix("/cancel").and_then(stored_response).map(Route::StoredResponse);
+            let cancel = path.strip_suffix("/cancel").and_then(|path| stored_response(path, ResponseAction::Cancel));
             cancel.or_else(|| gemini_verb(path, hints))
         }
     }
@@ -184,10 +198,10 @@ fn gemini_verb(path: &str, hints: RouteHints<'_>) -> Option<Route> {
     }
 }
 
-/// The id in `/v1/responses/ID`.
-fn stored_response(path: &str) -> Option<String> {
+/// `/v1/responses/ID`
+fn stored_response(path: &str, action: ResponseAction) -> Option<Route> {
     let id = path.strip_prefix("/v1/responses/")?;
-    (!id.is_empty() && !id.contains('/')).then(|| id.to_owned())
+    (!id.is_empty() && !id.contains('/')).then(|| Route::StoredResponse { id: id.to_owned(), action })
 }
 
 fn pass(path: &str) -> Option<Route> {
@@ -212,6 +226,7 @@ mod tests {
             model: Some(model.to_owned()),
             delivery,
         };
+        let response = |action| Route::StoredResponse { id: "resp_1".to_owned(), action };
         #[rustfmt::skip]
         let cases = [
             ("POST", "/v1/chat/completions", "", generate(Protocol::OpenaiChat)),
@@ -228,15 +243,15 @@ mod tests {
             ("POST", "/v1beta/models/g:embedContent", "", Route::Unknown(Protocol::Gemini)),
             ("POST", "/api/generate", "", Route::Unknown(Protocol::Ollama)),
             ("POST", "/v1/messages/batches", "", Route::Unknown(Protocol::Anthropic)),
-            ("POST", "/v1/responses/resp_1/cancel", "", Route::StoredResponse("resp_1".into())),
+            ("POST", "/v1/responses/resp_1/cancel", "", response(ResponseAction::Cancel)),
             ("GET",  "/v1/models", "", Route::Models(ListShape::Openai)),
             ("GET",  "/v1/models", "client_version=0.166", Route::Models(ListShape::Codex)),
             ("GET",  "/v1/models/openai/gpt-5", "", Route::Model(ListShape::Openai, "openai/gpt-5".into())),
             ("GET",  "/v1beta/models", "", Route::Models(ListShape::Gemini)),
             ("GET",  "/api/tags", "", Route::Models(ListShape::Ollama)),
-            ("GET",  "/v1/responses/resp_1", "", Route::StoredResponse("resp_1".into())),
-            ("GET",  "/v1/responses/resp_1/input_items", "", Route::StoredResponse("resp_1".into())),
-            ("DELETE", "/v1/responses/resp_1", "", Route::StoredResponse("resp_1".into())),
+            ("GET",  "/v1/responses/resp_1", "", response(ResponseAction::Fetch)),
+            ("GET",  "/v1/responses/resp_1/input_items", "", response(ResponseAction::InputItems)),
+            ("DELETE", "/v1/responses/resp_1", "", response(ResponseAction::Delete)),
             ("GET",  "/aside/requests/req_1", "", Route::Receipt("req_1".into())),
             ("PUT",  "/pass/openai/v1/files", "", Route::Pass { provider: "openai".into(), rest: "/v1/files".into() }),
             ("HEAD", "/", "", Route::Root),

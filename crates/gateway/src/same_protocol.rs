@@ -9,17 +9,19 @@ use aside_core::block::Reply;
 use aside_core::dialect::PathVerb;
 use aside_core::event::{BlockOpening, Event, ProseKind, Sink};
 use aside_core::fold::Fold;
+use aside_core::message::Message;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
 use aside_core::wire::{Decoder, Destination, Encoded, http_get, request_path, with_model, with_turns_of};
 use aside_engine::exchange::read_refusal;
-use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply, InvalidCall};
+use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply, InvalidCall, shared_body};
 use aside_engine::{ConnectionFailure, Secret};
 use aside_memory::ReplyDraft;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 
 use crate::config::Target;
+use crate::conversation_recorder::RecordedTurn;
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, response, set_header};
 use crate::gateway::now;
 use crate::generate::{Attempted, Call};
@@ -27,6 +29,7 @@ use crate::limits::Spent;
 use crate::recall::{Changes, ReadRequest, remember};
 use crate::receipt::{Receipt, Timing, UpstreamAttempt, broken_rules};
 use crate::relay::{ClientGone, Relay, RelayFraming, relay, terminal_frame};
+use crate::response_state::ResponseIdFinder;
 use crate::route::ReplyDelivery;
 
 /// How long the last frame waits for the end of the body.
@@ -81,6 +84,7 @@ impl Call {
             Prepared::Encode => return self.clone().translate(receipt).await,
             Prepared::Refuse(broken) => return self.refuse(&broken, receipt),
         };
+        receipt.note_sent(&body);
         let sent = Instant::now();
         let replied = match self.forward_with_key(&body).await {
             Ok(replied) => replied,
@@ -185,7 +189,7 @@ impl Call {
     async fn forward(&self, body: &Arc<String>, key: Option<&Secret>) -> Result<HttpReply, CallError> {
         let to = self.target.endpoint.destination(key);
         let (url, headers) = self.destination(&to);
-        let bytes = Bytes::copy_from_slice(to.finish_body(body).as_bytes());
+        let bytes = shared_body(&to.finish_body(body));
         let request = ForwardedRequest { method: "POST", url: &url, headers: &headers, body: bytes };
         self.context.config.http.forward(request).await
     }
@@ -230,10 +234,15 @@ impl Call {
                 ConnectionFailure::ConnectTimeout
                 | ConnectionFailure::IdleTimeout
                 | ConnectionFailure::TotalTimeout => ErrorKind::UpstreamTimeout,
-                ConnectionFailure::Dns
+                ConnectionFailure::InvalidRequest
+                | ConnectionFailure::Dns
                 | ConnectionFailure::Refused
+                | ConnectionFailure::Proxy
+                | ConnectionFailure::UnknownAuthority
+                | ConnectionFailure::SelfSigned
                 | ConnectionFailure::Tls
                 | ConnectionFailure::Closed
+                | ConnectionFailure::Unreadable
                 | ConnectionFailure::Other => ErrorKind::UpstreamUnreachable,
             },
             CallError::Invalid(_) | CallError::Refused(_) => ErrorKind::UpstreamUnreachable,
@@ -298,7 +307,7 @@ impl Call {
         receipt.status = 200;
         let headers = reply_headers(&reply);
         let framing = RelayFraming::of(self.protocol, reply.content_type().unwrap_or_default());
-        let (relay, body) = relay(framing);
+        let (relay, body) = relay(framing, self.context.config.serve.keep_alive);
         let mut answer = GatewayResponse::new(body);
         answer.headers_mut().extend(headers);
         set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
@@ -308,12 +317,15 @@ impl Call {
 
     async fn watch(self, mut reply: HttpReply, mut relay: Relay, mut receipt: Receipt) {
         let _stream = self.context.gateway.metrics.stream();
-        let mut watched = WatchedReply::new(self.decoder());
-        let draft = self.context.draft(self.read.as_deref());
+        let mut watched = WatchedReply::new(self.decoder(), self.protocol);
+        let mut draft = self.context.draft(self.read.as_deref());
         let mut held = None;
         let result = self.watch_bytes(&mut reply, &mut relay, &mut watched, &mut held).await;
         // This closes the socket of an incomplete reply, so the provider stops generating.
         drop(reply);
+        if let (Some(draft), Some(id)) = (&mut draft, watched.response_id.id()) {
+            draft.name_response(id);
+        }
         let (ended, timing) = watched.finish();
         receipt.timing = timing;
         self.finish(ended, receipt, draft).await;
@@ -335,10 +347,9 @@ impl Call {
         held: &mut Option<Bytes>,
     ) -> Result<Result<(), String>, ClientGone> {
         let http = &self.context.config.http;
-        let keep_alive = self.context.config.serve.keep_alive;
         loop {
             let next = match held.is_some() && self.delivery == ReplyDelivery::Streamed {
-                false => relay.wait_for(reply.next_bytes(http), keep_alive).await?,
+                false => relay.wait_for(reply.next_bytes(http)).await?,
                 true => match tokio::time::timeout(MAX_HOLD, reply.next_bytes(http)).await {
                     Ok(next) => next,
                     Err(_) => {
@@ -377,10 +388,36 @@ impl Call {
             let spent = Spent::of(reply.usage, &self.target);
             self.context.gateway.limits.spend(key, &spent, now().0 / 1000);
         }
+        self.record_turn(draft.as_ref(), &reply);
         if let Some(state) = remember(draft, reply, &self.target).await {
             receipt.store = state;
         }
         self.context.gateway.record(&receipt);
+    }
+}
+
+impl Call {
+    /// Adds the reply to the session of its conversation, if conversations are recorded.
+    fn record_turn(&self, draft: Option<&ReplyDraft>, reply: &Reply) {
+        let tenant = &self.context.caller.tenant;
+        let (Some(recorder), Some(draft), Some(read)) = (&self.context.gateway.recorder, draft, &self.read) else {
+            return;
+        };
+        if reply.blocks.is_empty() || !self.context.config.serve.record.includes(tenant) {
+            return;
+        }
+        recorder.record(RecordedTurn {
+            conversation: draft.conversation().to_string(),
+            parent: draft.parent().map(|parent| parent.to_string()),
+            reply_id: draft.id().to_string(),
+            history: read.messages(Changes::Allowed).into_iter().cloned().collect(),
+            reply: Message {
+                at: Some(now()),
+                ..Message::from_reply(reply.clone(), Some(self.target.endpoint.origin()))
+            },
+            model: self.target.name(),
+            tools: read.request.tools.clone(),
+        });
     }
 }
 
@@ -389,21 +426,24 @@ struct WatchedReply {
     decoder: Decoder,
     fold: Fold,
     timing: Timing,
+    response_id: ResponseIdFinder,
 }
 
 impl WatchedReply {
-    fn new(decoder: Decoder) -> WatchedReply {
-        WatchedReply { decoder, fold: Fold::new(), timing: Timing::default() }
+    fn new(decoder: Decoder, protocol: Protocol) -> WatchedReply {
+        let response_id = ResponseIdFinder::new(protocol);
+        WatchedReply { decoder, fold: Fold::new(), timing: Timing::default(), response_id }
     }
 
     fn push(&mut self, bytes: &[u8]) {
         self.timing.first_byte.get_or_insert_with(Instant::now);
+        self.response_id.push(bytes);
         self.fold.set_now(now());
         self.decoder.push(bytes, &mut TimedSink { fold: &mut self.fold, timing: &mut self.timing });
     }
 
     fn finish(self) -> (Reply, Timing) {
-        let WatchedReply { decoder, mut fold, mut timing } = self;
+        let WatchedReply { decoder, mut fold, mut timing, .. } = self;
         // A body that is not understood has passed all the same; its receipt lacks the usage.
         let _not_understood = decoder.finish(&mut TimedSink { fold: &mut fold, timing: &mut timing });
         (fold.finish(), timing)

@@ -2,7 +2,7 @@
 //! that needs another request than the client's bytes.
 
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aside_core::block::Reply;
 use aside_core::event::{Ending, Event, ProviderError, ReplyEnd};
@@ -27,6 +27,7 @@ use crate::recall::{ReadRequest, StreamMarks};
 use crate::receipt::{Receipt, Timing};
 use crate::relay::{Relay, RelayFraming, relay, terminal_frame};
 use crate::reply_shape::ReplyShaper;
+use crate::response_state::ResponseIdFinder;
 use crate::route::ReplyDelivery;
 use crate::same_protocol::{attempt, note_time};
 
@@ -54,7 +55,7 @@ impl Call {
             (ReplyDelivery::Streamed, _) => "text/event-stream",
             (ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked, _) => "application/json",
         };
-        let (relay, body) = relay(RelayFraming::of(self.protocol, content_type));
+        let (relay, body) = relay(RelayFraming::of(self.protocol, content_type), self.context.config.serve.keep_alive);
         let (tell, told) = oneshot::channel();
         let header = self.repaired_header();
         let call = self.clone();
@@ -86,7 +87,8 @@ impl Call {
             && members.get("previous_response_id").is_some_and(|id| id.is_string())
     }
 
-    /// A translated response is not stored as a whole; with this error, clients send the whole conversation.
+    /// A response that is not kept, or that another provider keeps. With this error, clients send the whole
+    /// conversation.
     fn previous_response_not_found(&self, mut receipt: Receipt) -> Attempted {
         receipt.status = 400;
         self.context.gateway.record(&receipt);
@@ -104,12 +106,17 @@ impl Call {
     async fn run_exchange(&self, read: &ReadRequest, relay: Relay, tell: oneshot::Sender<Verdict>, receipt: Receipt) {
         let _stream = self.context.gateway.metrics.stream();
         let draft = self.context.draft(Some(read));
-        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft);
+        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft, &self.target);
         let reply_id = marks.reply_id();
-        let head = ReplyHead { id: &reply_id, model: &self.asked, created: self.context.at.0 / 1000 };
+        let head = ReplyHead {
+            previous: self.response.as_ref().and_then(|request| request.previous.as_deref()),
+            is_stored: marks.draft.is_some() && self.response.as_ref().is_some_and(|request| request.is_kept),
+            ..ReplyHead::new(&reply_id, &self.asked, self.context.at.0 / 1000)
+        };
         let output = match (self.delivery, self.is_same_protocol()) {
             (ReplyDelivery::Streamed, true) => {
-                ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new() }
+                let response_id = ResponseIdFinder::new(self.protocol);
+                ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new(), response_id }
             }
             (ReplyDelivery::Streamed, false) => ReplyOutput::Shaped {
                 writer: Box::new(StreamWriter::new(self.protocol, &read.shape.rules, &head)),
@@ -127,7 +134,6 @@ impl Call {
             tell: Some(tell),
             receipt,
             cancel: cancel.clone(),
-            keep_alive: self.context.config.serve.keep_alive,
             sent: Instant::now(),
             first_bytes: None,
             unsent: Vec::new(),
@@ -179,7 +185,12 @@ impl Call {
         receipt.status = 200;
         if !sink.is_stream() {
             let Some(tell) = sink.tell.take() else { return };
-            let (whole, draft) = self.whole(&reply, sink, head);
+            let (read, marks) = (sink.read, sink.output.into_marks());
+            let (whole, mut draft) = self.whole(&reply, read, marks, head);
+            if let (Ok(()), Some(request), Some(draft)) = (&result, &self.response, &mut draft) {
+                request.keep(draft, &whole);
+            }
+            let whole = if self.delivery == ReplyDelivery::WholeInList { format!("[{whole}]") } else { whole };
             self.finish(reply, receipt.clone(), draft).await;
             // The client may be gone.
             let _gone = tell.send(Verdict::Whole(whole, Box::new(receipt)));
@@ -189,8 +200,10 @@ impl Call {
         sink.begin();
         let end = end_of(sink.ended.take(), &result);
         sink.write_end(&end);
-        let TranslatingSink { output, mut relay, unsent, .. } = sink;
-        self.finish(reply, receipt, output.into_draft()).await;
+        let unsent = sink.take_unsent();
+        let TranslatingSink { output, mut relay, read, .. } = sink;
+        let draft = self.draft_of_stream(output, &reply, read, head, result.is_ok());
+        self.finish(reply, receipt, draft).await;
         let _gone = relay.send(Bytes::from(unsent)).await;
     }
 
@@ -233,10 +246,43 @@ impl Call {
         Attempted::Answered(answer)
     }
 
-    fn whole(&self, reply: &Reply, sink: TranslatingSink<'_>, head: &ReplyHead<'_>) -> (String, Option<ReplyDraft>) {
-        let (read, marks) = (sink.read, sink.output.into_marks());
+    /// The draft of a reply that was streamed, with the response that the client may ask for by its id.
+    fn draft_of_stream(
+        &self,
+        output: ReplyOutput<'_>,
+        reply: &Reply,
+        read: &ReadRequest,
+        head: &ReplyHead<'_>,
+        is_complete: bool,
+    ) -> Option<ReplyDraft> {
+        match (output, &self.response) {
+            (ReplyOutput::Shaped { shaper, .. }, Some(request)) if is_complete && request.is_kept => {
+                let (whole, mut draft) = self.whole(reply, read, shaper.into_marks().again(), head);
+                if let Some(draft) = &mut draft {
+                    request.keep(draft, &whole);
+                }
+                draft
+            }
+            (ReplyOutput::Unchanged { marks, response_id, .. }, _) => {
+                let mut draft = marks.draft;
+                if let (Some(draft), Some(id)) = (&mut draft, response_id.id()) {
+                    draft.name_response(id);
+                }
+                draft
+            }
+            (output, _) => output.into_marks().draft,
+        }
+    }
+
+    fn whole(
+        &self,
+        reply: &Reply,
+        read: &ReadRequest,
+        marks: StreamMarks<'_>,
+        head: &ReplyHead<'_>,
+    ) -> (String, Option<ReplyDraft>) {
         let endpoint = &self.target.endpoint;
-        let (body, draft) = match self.is_same_protocol() {
+        match self.is_same_protocol() {
             true => {
                 let rules = endpoint.dialect.rules(Some(&endpoint.model));
                 (whole_reply(self.protocol, rules, head, reply), marks.draft)
@@ -247,9 +293,7 @@ impl Call {
                 emit_reply(reply, &mut |event: Event<'_>| shaper.take(event, &mut fold));
                 (whole_reply(self.protocol, &read.shape.rules, head, &fold.finish()), shaper.into_marks().draft)
             }
-        };
-        let body = if self.delivery == ReplyDelivery::WholeInList { format!("[{body}]") } else { body };
-        (body, draft)
+        }
     }
 }
 
@@ -271,7 +315,7 @@ enum ReplyOutput<'a> {
     /// Written anew in the client's protocol.
     Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks<'a>>> },
     /// The provider's bytes. The last frame is held.
-    Unchanged { marks: StreamMarks<'a>, protocol: Protocol, held: Vec<u8> },
+    Unchanged { marks: StreamMarks<'a>, protocol: Protocol, held: Vec<u8>, response_id: ResponseIdFinder },
     /// As one body at the end.
     Whole { marks: StreamMarks<'a> },
 }
@@ -282,10 +326,6 @@ impl<'a> ReplyOutput<'a> {
             ReplyOutput::Shaped { shaper, .. } => shaper.into_marks(),
             ReplyOutput::Unchanged { marks, .. } | ReplyOutput::Whole { marks } => marks,
         }
-    }
-
-    fn into_draft(self) -> Option<ReplyDraft> {
-        self.into_marks().draft
     }
 }
 
@@ -298,11 +338,10 @@ struct TranslatingSink<'a> {
     tell: Option<oneshot::Sender<Verdict>>,
     receipt: Receipt,
     cancel: CancellationToken,
-    keep_alive: Duration,
     /// When the last request was sent.
     sent: Instant,
     first_bytes: Option<Instant>,
-    /// Bytes that wait for the client.
+    /// Bytes of the provider that wait for the client. What is written anew waits in its writer.
     unsent: Vec<u8>,
     ended: Option<ReplyEnd>,
     timing: Timing,
@@ -316,12 +355,20 @@ impl TranslatingSink<'_> {
     fn write_event(&mut self, event: Event<'_>) {
         if let ReplyOutput::Shaped { writer, shaper } = &mut self.output {
             shaper.take(event, writer.as_mut());
-            self.unsent.extend(writer.drain());
+        }
+    }
+
+    /// What waits for the client.
+    fn take_unsent(&mut self) -> Vec<u8> {
+        match &mut self.output {
+            ReplyOutput::Shaped { writer, .. } => writer.drain(),
+            ReplyOutput::Unchanged { .. } | ReplyOutput::Whole { .. } => std::mem::take(&mut self.unsent),
         }
     }
 
     fn write_bytes(&mut self, bytes: &[u8]) {
-        if let ReplyOutput::Unchanged { protocol, held, .. } = &mut self.output {
+        if let ReplyOutput::Unchanged { protocol, held, response_id, .. } = &mut self.output {
+            response_id.push(bytes);
             self.unsent.append(held);
             let at = terminal_frame(*protocol, bytes).unwrap_or(bytes.len());
             let (now, later) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
@@ -349,7 +396,7 @@ impl TranslatingSink<'_> {
     }
 
     async fn flush(&mut self) -> Result<(), crate::relay::ClientGone> {
-        let bytes = Bytes::from(std::mem::take(&mut self.unsent));
+        let bytes = Bytes::from(self.take_unsent());
         self.relay.send(bytes).await
     }
 
@@ -361,8 +408,9 @@ impl TranslatingSink<'_> {
 impl ExchangeSink for TranslatingSink<'_> {
     fn on_update(&mut self, update: ExchangeUpdate<'_>) {
         match update {
-            ExchangeUpdate::Sending { encoded, .. } => {
+            ExchangeUpdate::Sending { encoded, body } => {
                 self.sent = Instant::now();
+                self.receipt.note_sent(body);
                 self.receipt.note_encoded(self.read, encoded);
             }
             ExchangeUpdate::Received(bytes) => {
@@ -384,9 +432,10 @@ impl ExchangeSink for TranslatingSink<'_> {
                 self.receipt.counts.refused += 1;
                 if self.tell.is_some() {
                     // The refusal inside a stream is not part of the answer.
-                    self.unsent.clear();
+                    drop(self.take_unsent());
                     self.ended = None;
-                    if let ReplyOutput::Unchanged { held, .. } = &mut self.output {
+                    if let ReplyOutput::Unchanged { held, response_id, protocol, .. } = &mut self.output {
+                        *response_id = ResponseIdFinder::new(*protocol);
                         held.clear();
                     }
                 }
@@ -402,22 +451,16 @@ impl ExchangeSink for TranslatingSink<'_> {
 
     async fn while_waiting(&mut self) -> Infallible {
         loop {
-            let is_answered = self.tell.is_none();
-            tokio::select! {
-                biased;
-                () = self.relay.closed() => {
-                    self.cancel.cancel();
-                    std::future::pending::<()>().await;
-                }
-                () = tokio::time::sleep(self.keep_alive) => {
-                    // Once bytes have come, the status is known well enough to answer the client.
-                    if !is_answered && self.first_bytes.is_some() {
-                        self.begin();
-                    }
-                    if self.tell.is_none() && self.is_stream() && self.relay.sign_of_life().await.is_err() {
-                        self.cancel.cancel();
-                    }
-                }
+            let is_gone = self.relay.silence().await.is_err();
+            // Once bytes have come, the status is known well enough to answer the client.
+            if !is_gone && self.tell.is_some() && self.first_bytes.is_some() {
+                self.begin();
+            }
+            let is_answered = self.tell.is_none() && self.is_stream();
+            if is_gone || (is_answered && self.relay.sign_of_life().await.is_err()) {
+                self.cancel.cancel();
+                // The exchange ends by the cancellation.
+                std::future::pending::<()>().await;
             }
         }
     }

@@ -78,6 +78,10 @@ impl ReplyCache {
         }
     }
 
+    pub(crate) fn remove(&self, tenant: TenantId, reply: ReplyId) {
+        self.lock().remove(tenant, reply);
+    }
+
     /// Forgets all replies of a tenant.
     pub(crate) fn remove_tenant(&self, tenant: TenantId) {
         let mut inner = self.lock();
@@ -127,6 +131,7 @@ mod tests {
             expires: Time(0),
             message: Message::new(Role::Assistant, vec![block]),
             call_ids: Vec::new(),
+            response: None,
             is_rejected: false,
             turn: Key([0; 16]),
             chain: Key([0; 16]),

@@ -38,12 +38,15 @@ pub enum KeyKind {
     Interrupted = 6,
     /// The turn and the messages since the previous turn, whatever that was.
     Question = 7,
+    /// The provider's id of the whole response. No turn of a request has it.
+    ResponseId = 8,
 }
 
 impl KeyKind {
     pub(crate) fn of_number(number: i64) -> Option<KeyKind> {
-        use KeyKind::{CallIds, Chain, Interrupted, MintedId, Question, Session, Turn};
-        [MintedId, CallIds, Chain, Session, Turn, Interrupted, Question].into_iter().find(|kind| *kind as i64 == number)
+        use KeyKind::{CallIds, Chain, Interrupted, MintedId, Question, ResponseId, Session, Turn};
+        let all = [MintedId, CallIds, Chain, Session, Turn, Interrupted, Question, ResponseId];
+        all.into_iter().find(|kind| *kind as i64 == number)
     }
 }
 
@@ -267,6 +270,13 @@ pub(crate) fn minted_key(tenant: &Tenant, id: &str) -> Option<Key> {
         hasher.piece(id.as_bytes());
         hasher.finish()
     })
+}
+
+/// The key of a provider's id for a whole response.
+pub(crate) fn response_key(tenant: &Tenant, id: &str) -> Key {
+    let mut hasher = KeyHasher::new(tenant, "response id");
+    hasher.piece(id.as_bytes());
+    hasher.finish()
 }
 
 /// Whether an id is random, as opposed to a counter (`call_1`, `functions.ls:0`).

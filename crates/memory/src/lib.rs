@@ -21,6 +21,7 @@ mod options;
 mod placeholders;
 mod put_back;
 mod random;
+mod read_gate;
 mod receipt;
 mod reference;
 mod reply_draft;

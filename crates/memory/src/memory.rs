@@ -1,19 +1,21 @@
 //! The running memory: a store, a cache and a writer.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aside_core::block::Time;
 use aside_core::{Dialects, Request};
+use tokio::time::timeout;
 
 use crate::cache::ReplyCache;
 use crate::error::StoreError;
 use crate::evidence::Candidates;
-use crate::keys::KeyKind;
+use crate::keys::{KeyKind, response_key};
 use crate::options::{MemoryOptions, StoreLocation};
 use crate::random;
+use crate::read_gate::ReadGate;
 use crate::reply_draft::ReplyDraft;
 use crate::reply_id::ReplyId;
 use crate::restore::{RestorePlan, Restored, WantedKey};
@@ -49,16 +51,17 @@ pub(crate) struct MemoryInner {
     key: Mutex<StoreKey>,
     retention: Duration,
     deadline: Duration,
+    read_deadline: Duration,
     cache: Arc<ReplyCache>,
     tenants: Mutex<HashMap<String, Arc<Tenant>>>,
     dialects: Arc<Dialects>,
-    /// The last look-up failed.
-    reads_fail: AtomicBool,
 }
 
 pub(crate) struct Backend {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) writer: Writer,
+    /// Everything that a request waits for goes through it.
+    pub(crate) reads: Arc<ReadGate>,
 }
 
 /// Whether the store works, for metrics and health checks.
@@ -104,7 +107,9 @@ impl Memory {
             Some(store) => {
                 check_key(store.as_ref(), &options.key, now).await?;
                 let spill = options.spill.as_ref().map(|(path, most)| Spill::open(path, *most)).transpose()?;
-                Some(Backend { writer: Writer::start(Arc::clone(&store), spill), store })
+                let reads = Arc::new(ReadGate::new(options.read_deadline));
+                let writer = Writer::start(Arc::clone(&store), spill, Arc::clone(&reads));
+                Some(Backend { store, writer, reads })
             }
             None => None,
         };
@@ -113,10 +118,10 @@ impl Memory {
             key: Mutex::new(options.key),
             retention: options.retention,
             deadline: options.deadline,
+            read_deadline: options.read_deadline,
             cache: Arc::new(ReplyCache::new(options.cache_bytes)),
             tenants: Mutex::default(),
             dialects,
-            reads_fail: AtomicBool::new(false),
         };
         Ok(Memory { inner: Arc::new(inner) })
     }
@@ -130,7 +135,12 @@ impl Memory {
         let tenant = match &self.inner.backend {
             None => Tenant::without_store(name, &key),
             Some(backend) => {
-                let row = backend.store.tenant(new_tenant(name, &key, now)).await?;
+                // After a rotation by another process, a new tenant must not be sealed with the old key.
+                let opened = async {
+                    check_key(backend.store.as_ref(), &key, now).await?;
+                    backend.store.tenant(new_tenant(name, &key, now)).await
+                };
+                let row = backend.reads.ask(opened).await?;
                 Tenant::new(name, &open_tenant(&row, &key)?)
             }
         };
@@ -152,7 +162,7 @@ impl Memory {
             return StoreHealth { state: StoreState::None, lag_rows: 0, lost_rows: 0 };
         };
         let status = &backend.writer.status;
-        let is_down = status.is_down.load(Ordering::Relaxed) || self.inner.reads_fail.load(Ordering::Relaxed);
+        let is_down = status.is_down.load(Ordering::Relaxed) || backend.reads.is_down();
         StoreHealth {
             state: if is_down { StoreState::Down } else { StoreState::Ok },
             lag_rows: status.lag_rows(),
@@ -175,6 +185,21 @@ impl Memory {
         }
     }
 
+    /// Deletes the oldest conversations of tenants that have more bytes than this.
+    /// Returns the number of replies.
+    pub async fn trim(&self, max_bytes_of_a_tenant: u64) -> Result<u64, StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(0) };
+        let mut deleted = 0;
+        for tenant in backend.store.tenants().await? {
+            let n = backend.store.trim(tenant.id, max_bytes_of_a_tenant).await?;
+            if n > 0 {
+                self.inner.cache.remove_tenant(tenant.id);
+            }
+            deleted += n;
+        }
+        Ok(deleted)
+    }
+
     /// Finds the thinking that a request lacks, and puts it back. `session` is what
     /// the client calls its session, if it says so.
     pub async fn restore(
@@ -189,6 +214,11 @@ impl Memory {
         let mut lookup = LookUp { memory: self, tenant, candidates: Candidates::default(), state: StoreState::None };
         lookup.find(&keys, &replies).await;
         let mut resolved = plan.resolve(&lookup.candidates);
+        // A reply of a moment ago may still be on its way.
+        if plan.is_missing_any(&resolved) && self.written_meanwhile().await {
+            lookup.find(&keys, &replies).await;
+            resolved = plan.resolve(&lookup.candidates);
+        }
         for _ in 0..MAX_PARENT_ROUNDS {
             let parents = resolved.unread_parents(&lookup.candidates);
             if parents.is_empty() {
@@ -203,6 +233,16 @@ impl Memory {
         restored
     }
 
+    /// Waits for the rows that are on their way to the store. False if there were
+    /// none, or if that takes too long.
+    async fn written_meanwhile(&self) -> bool {
+        let Some(backend) = &self.inner.backend else { return false };
+        if !backend.writer.status.has_queued() || backend.reads.is_down() {
+            return false;
+        }
+        timeout(self.inner.read_deadline, backend.writer.flush()).await.is_ok()
+    }
+
     /// Begins a reply to a request.
     pub fn begin(&self, tenant: &Arc<Tenant>, request: &Restored) -> ReplyDraft {
         ReplyDraft {
@@ -212,6 +252,8 @@ impl Memory {
             session: request.session.clone(),
             parent: request.parent,
             call_ids: Vec::new(),
+            response_id: None,
+            response: None,
             retention: self.inner.retention,
             deadline: self.inner.deadline,
             cache: Arc::clone(&self.inner.cache),
@@ -227,9 +269,54 @@ impl Memory {
         }
         let Some(backend) = &self.inner.backend else { return Ok(None) };
         let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
-        let found = backend.store.find(query).await?;
+        let found = backend.reads.ask(backend.store.find(query)).await?;
         let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
         Ok(rows.find(|reply| reply.id == id).map(Arc::new))
+    }
+
+    /// A reply that is in the store, or on its way there. Unlike
+    /// [`Memory::reply`], this notices what another process has deleted.
+    pub async fn stored_reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Result<Option<SharedReply>, StoreError> {
+        let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
+        let cached = || self.inner.cache.by_id(tenant.id(), id);
+        match self.find_one(tenant, query).await {
+            Ok(None) if self.health().lag_rows > 0 => Ok(cached()),
+            Ok(found) => Ok(found),
+            Err(error) => cached().map(Some).ok_or(error),
+        }
+    }
+
+    /// The first reply of a query, if need be when everything queued is written.
+    async fn find_one(&self, tenant: &Arc<Tenant>, query: FindQuery) -> Result<Option<SharedReply>, StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(None) };
+        let mut found = backend.reads.ask(backend.store.find(query.clone())).await?;
+        if found.rows.is_empty() && self.written_meanwhile().await {
+            found = backend.reads.ask(backend.store.find(query)).await?;
+        }
+        let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
+        Ok(rows.next().map(Arc::new))
+    }
+
+    /// The reply whose whole response the provider gave this id.
+    pub async fn reply_with_response_id(
+        &self,
+        tenant: &Arc<Tenant>,
+        provider_id: &str,
+    ) -> Result<Option<SharedReply>, StoreError> {
+        let key = response_key(tenant, provider_id);
+        let query = FindQuery { tenant: Some(tenant.id()), keys: vec![key], replies: Vec::new() };
+        self.find_one(tenant, query).await
+    }
+
+    /// Deletes a reply.
+    pub async fn forget_reply(&self, tenant: &Arc<Tenant>, reply: &StoredReply) -> Result<(), StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(()) };
+        self.inner.cache.remove(tenant.id(), reply.id);
+        let keys = reply.keys.iter().map(|(_, key)| *key).collect();
+        let row = WriteRow::Forget { tenant: tenant.id(), reply: reply.id, keys };
+        // While the store is down, the deletion waits in the file like everything else.
+        let _queued = backend.writer.write(vec![row]).await;
+        Ok(())
     }
 
     /// Notes that the provider refused the seals of a reply. They are not sent
@@ -263,6 +350,26 @@ impl Memory {
     pub(crate) fn forget_cached(&self, name: &str) {
         self.tenants().remove(name);
         self.inner.cache.remove_tenant(TenantId::of(name));
+    }
+
+    /// Whether the store was sealed with another key in the meantime.
+    pub async fn has_another_key(&self, now: Time) -> Result<bool, StoreError> {
+        let Some(backend) = &self.inner.backend else { return Ok(false) };
+        match backend.reads.ask(check_key(backend.store.as_ref(), &self.key(), now)).await {
+            Ok(()) => Ok(false),
+            Err(StoreError::WrongKey) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Uses the key that another process has sealed the store with. Fails if it is
+    /// not that key.
+    pub async fn use_key(&self, key: StoreKey, now: Time) -> Result<(), StoreError> {
+        if let Some(backend) = &self.inner.backend {
+            check_key(backend.store.as_ref(), &key, now).await?;
+        }
+        self.set_key(key);
+        Ok(())
     }
 
     /// From now on, tenants are opened with this key.
@@ -308,9 +415,8 @@ impl LookUp<'_> {
             return;
         }
         let unique: Vec<WantedKey> = keys.iter().filter(|wanted| wanted.is_unique).copied().collect();
-        match backend.store.find(query).await {
+        match backend.reads.ask(backend.store.find(query)).await {
             Ok(found) => {
-                self.memory.inner.reads_fail.store(false, Ordering::Relaxed);
                 for (key, kind, reply) in &found.matches {
                     self.candidates.add_match(*key, *kind, *reply);
                 }
@@ -322,10 +428,7 @@ impl LookUp<'_> {
                     self.candidates.add_reply(reply);
                 }
             }
-            Err(_) => {
-                self.memory.inner.reads_fail.store(true, Ordering::Relaxed);
-                self.state = StoreState::Down;
-            }
+            Err(_) => self.state = StoreState::Down,
         }
     }
 

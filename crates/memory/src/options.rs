@@ -27,15 +27,17 @@ pub struct MemoryOptions {
     pub(crate) cache_bytes: usize,
     pub(crate) spill: Option<(PathBuf, u64)>,
     pub(crate) deadline: Duration,
+    pub(crate) read_deadline: Duration,
     pub(crate) durability: Durability,
 }
 
 impl MemoryOptions {
     /// Keeps replies for 30 days after their last use.
     pub fn new(location: StoreLocation, key: StoreKey) -> MemoryOptions {
-        let deadline = match &location {
-            StoreLocation::None | StoreLocation::Sqlite(_) => Duration::from_millis(20),
-            StoreLocation::Postgres(_) => Duration::from_millis(150),
+        // A request that needs its thinking waits longer for it than the end of a reply waits for a commit.
+        let (deadline, read_deadline) = match &location {
+            StoreLocation::None | StoreLocation::Sqlite(_) => (Duration::from_millis(20), Duration::from_secs(5)),
+            StoreLocation::Postgres(_) => (Duration::from_millis(150), Duration::from_secs(3)),
         };
         let spill = match &location {
             StoreLocation::Sqlite(path) => {
@@ -52,6 +54,7 @@ impl MemoryOptions {
             cache_bytes: 64 << 20,
             spill,
             deadline,
+            read_deadline,
             durability: Durability::default(),
         }
     }
@@ -78,6 +81,12 @@ impl MemoryOptions {
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> MemoryOptions {
         MemoryOptions { deadline, ..self }
+    }
+
+    /// How long a request waits for the store. Afterwards it goes on without.
+    #[must_use]
+    pub fn with_read_deadline(self, read_deadline: Duration) -> MemoryOptions {
+        MemoryOptions { read_deadline, ..self }
     }
 
     /// What a commit of SQLite survives.

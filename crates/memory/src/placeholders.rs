@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use aside_core::block::{Seal, Seals};
-use aside_core::{Block, Dialects, Message, Thinking, ThinkingContent};
+use aside_core::{Block, Dialects, Message, Origin, Thinking, ThinkingContent};
 
 use crate::reply_id::ReplyId;
 use crate::stored_reply::seals_of;
@@ -31,6 +31,8 @@ pub(crate) enum BlockSource {
     Reference(ReplyId, u16),
     /// The client's block, without the placeholder. None if nothing is left.
     Changed(Option<Box<Block>>),
+    /// The client has the whole block, sealed by us.
+    Opened(Box<Block>, Box<Origin>),
 }
 
 impl<'a> WithoutPlaceholders<'a> {
@@ -80,6 +82,7 @@ fn stripped(blocks: &[Block], sources: &[BlockSource]) -> Vec<Block> {
         BlockSource::Client => Some(block.clone()),
         BlockSource::Reference(..) => without_seal(block),
         BlockSource::Changed(changed) => changed.as_deref().cloned(),
+        BlockSource::Opened(opened, _) => Some(opened.as_ref().clone()),
     };
     blocks.iter().zip(sources).filter_map(strip).collect()
 }
@@ -152,7 +155,7 @@ impl PlaceholderReader<'_> {
         let stripped = || BlockSource::Changed(without_seal(block).map(Box::new));
         if Tenant::looks_like_ours(payload) {
             return Some(match self.tenant.open_block(payload) {
-                Some(opened) => (BlockSource::Changed(Some(Box::new(opened))), Ownership::Opened),
+                Some((opened, origin)) => (BlockSource::Opened(Box::new(opened), Box::new(origin)), Ownership::Opened),
                 None => (stripped(), Ownership::Ours),
             });
         }

@@ -93,6 +93,11 @@ pub(crate) fn in_place(
         match source {
             BlockSource::Client => blocks.push(block.clone()),
             BlockSource::Changed(changed) => blocks.extend(changed.as_deref().cloned()),
+            BlockSource::Opened(opened, made_by) => {
+                origin = origin.or_else(|| Some(made_by.as_ref().clone()));
+                restored.push(blocks.len());
+                blocks.push(opened.as_ref().clone());
+            }
             BlockSource::Reference(reply, index) => {
                 let stored = replies.get(reply);
                 let original = stored.and_then(|stored| stored.message.blocks.get(usize::from(*index)));

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::Time;
-use aside_core::{Dialects, Message};
+use aside_core::{Block, Dialects, Message, Origin};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cache::ReplyCache;
-use crate::keys::{BeforeTurn, KeyKind, mint_call_id, minted_key, turn_keys};
+use crate::keys::{BeforeTurn, KeyKind, mint_call_id, minted_key, response_key, turn_keys};
 use crate::reference::{Reference, WHOLE_REPLY};
 use crate::reply_id::ReplyId;
 use crate::restore::is_unique;
@@ -28,6 +28,8 @@ pub struct ReplyDraft {
     pub(crate) session: Option<String>,
     pub(crate) parent: Option<(ReplyId, ReplyId)>,
     pub(crate) call_ids: Vec<(String, String)>,
+    pub(crate) response_id: Option<String>,
+    pub(crate) response: Option<String>,
     pub(crate) retention: Duration,
     pub(crate) deadline: Duration,
     pub(crate) cache: Arc<ReplyCache>,
@@ -48,9 +50,29 @@ impl ReplyDraft {
         self.id
     }
 
+    /// The reply before it in its conversation, if that is certain.
+    pub fn parent(&self) -> Option<ReplyId> {
+        self.parent.map(|(parent, _)| parent)
+    }
+
+    /// The first reply of its conversation.
+    pub fn conversation(&self) -> ReplyId {
+        self.parent.map_or(self.id, |(_, conversation)| conversation)
+    }
+
     /// A reference to a block, by its index among the reply's blocks.
     pub fn reference(&self, block: u16) -> Reference {
         self.tenant.refer_to(self.id, block)
+    }
+
+    /// Whether the reply is stored. If not, the client must carry its thinking.
+    pub fn has_store(&self) -> bool {
+        self.writer.is_some()
+    }
+
+    /// A whole block as an opaque value that only this tenant's gateways can open.
+    pub fn seal_block(&self, block: &Block, origin: &Origin) -> String {
+        self.tenant.seal_block(block, origin)
     }
 
     /// An id for the whole response.
@@ -63,6 +85,22 @@ impl ReplyDraft {
         let id = mint_call_id();
         self.call_ids.push((id.clone(), provider_id.to_owned()));
         id
+    }
+
+    /// The ids that were minted so far, in order.
+    pub fn minted_ids(&self) -> impl Iterator<Item = &str> {
+        self.call_ids.iter().map(|(minted, _)| minted.as_str())
+    }
+
+    /// The id that the provider gave the whole response.
+    pub fn name_response(&mut self, provider_id: &str) {
+        self.response_id = Some(provider_id.to_owned());
+    }
+
+    /// Keeps a text with the reply: what is needed to give the whole response out
+    /// again.
+    pub fn keep_response(&mut self, state: String) {
+        self.response = Some(state);
     }
 
     /// Remembers the reply, as the provider sent it. The write starts at once.
@@ -83,16 +121,18 @@ impl ReplyDraft {
         let mut keys = turn.to_store(&self.tenant, self.session.as_deref(), message.interrupted);
         let minted = self.call_ids.iter().filter_map(|(id, _)| minted_key(&self.tenant, id));
         keys.extend(minted.map(|key| (KeyKind::MintedId, key)));
+        keys.extend(self.response_id.iter().map(|id| (KeyKind::ResponseId, response_key(&self.tenant, id))));
         let unique = keys.iter().filter(|(kind, _)| is_unique(*kind)).map(|(_, key)| *key).collect();
         let lifetime = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
         let stored = StoredReply {
             id: self.id,
-            parent: self.parent.map(|(parent, _)| parent),
-            conversation: self.parent.map_or(self.id, |(_, conversation)| conversation),
+            parent: self.parent(),
+            conversation: self.conversation(),
             created: now,
             expires: Time(now.0.saturating_add(lifetime)),
             message,
             call_ids: self.call_ids.clone(),
+            response: self.response.clone(),
             is_rejected: false,
             turn: turn.turn,
             chain: turn.chain,

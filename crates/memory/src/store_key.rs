@@ -91,6 +91,30 @@ impl StoreKey {
         }
     }
 
+    /// Writes the key into a new file, which only its owner may read. A file that
+    /// is there already is replaced.
+    pub fn write_file(&self, path: &Path) -> Result<(), StoreKeyError> {
+        let fail = |error: std::io::Error| StoreKeyError::File {
+            path: path.to_owned(),
+            problem: format!("cannot write the store key: {error}"),
+        };
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(fail(error)),
+            Ok(()) | Err(_) => (),
+        }
+        let mut create = OpenOptions::new();
+        create.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut create, 0o600);
+        let mut file = create.open(path).map_err(fail)?;
+        writeln!(file, "{}", self.to_text()).and_then(|()| file.sync_all()).map_err(fail)
+    }
+
+    /// The key of a file.
+    pub fn read_file(path: &Path) -> Result<StoreKey, StoreKeyError> {
+        read_file(path)
+    }
+
     /// A key for one purpose.
     pub(crate) fn derive(&self, purpose: &str, name: &[u8]) -> [u8; 32] {
         derive(&self.0, purpose, name)

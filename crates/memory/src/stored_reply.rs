@@ -44,6 +44,8 @@ pub struct StoredReply {
     pub message: Message,
     /// The ids that we minted for its calls, each with the provider's own.
     pub call_ids: Vec<(String, String)>,
+    /// What was kept to give the whole response out again.
+    pub response: Option<String>,
     /// The provider refused its seals.
     pub is_rejected: bool,
     pub(crate) turn: Key,
@@ -60,6 +62,8 @@ struct Envelope {
     keys: Vec<(i64, String)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     call_ids: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    response: Option<String>,
     #[serde(with = "aside_core::json_value")]
     message: Message,
 }
@@ -74,6 +78,7 @@ impl StoredReply {
             chain: encoded(self.chain),
             keys,
             call_ids: self.call_ids.clone(),
+            response: self.response.clone(),
             message: self.message.clone(),
         };
         // Strings and lists of them, and a message that has a JSON form: this cannot fail.
@@ -118,6 +123,7 @@ impl StoredReply {
             expires: row.expires,
             message: envelope.message,
             call_ids: envelope.call_ids,
+            response: envelope.response,
             is_rejected: row.is_rejected,
             turn: decoded(&envelope.turn)?,
             chain: decoded(&envelope.chain)?,
@@ -189,7 +195,8 @@ impl StoredReply {
             Block::Unmodelled(item) => item.native.json.len(),
             Block::ToolResult(result) => result.content.len(),
         };
-        512 + self.message.blocks.iter().map(|each| 256 + block(each)).sum::<usize>()
+        let response = self.response.as_ref().map_or(0, String::len);
+        512 + response + self.message.blocks.iter().map(|each| 256 + block(each)).sum::<usize>()
     }
 }
 

@@ -52,7 +52,7 @@ impl Memory {
     /// A receipt of this tenant.
     pub async fn receipt(&self, tenant: &Arc<Tenant>, id: &str) -> Result<Option<ReceiptRow>, StoreError> {
         let Some(backend) = self.backend() else { return Ok(None) };
-        let found = backend.store.receipt(tenant.id(), id.to_owned()).await?;
+        let found = backend.reads.ask(backend.store.receipt(tenant.id(), id.to_owned())).await?;
         Ok(found.and_then(|sealed| {
             let body = String::from_utf8(tenant.open(sealed.id.as_bytes(), sealed.body.clone())?).ok()?;
             Some(ReceiptRow { body, ..listed(sealed) })
@@ -62,7 +62,7 @@ impl Memory {
     /// Receipts of this tenant, newest first, without their bodies.
     pub async fn receipts(&self, tenant: &Arc<Tenant>, filter: ReceiptFilter) -> Result<Vec<ReceiptRow>, StoreError> {
         let Some(backend) = self.backend() else { return Ok(Vec::new()) };
-        let found = backend.store.receipts(tenant.id(), filter).await?;
+        let found = backend.reads.ask(backend.store.receipts(tenant.id(), filter)).await?;
         Ok(found.into_iter().map(listed).collect())
     }
 
@@ -94,7 +94,7 @@ impl Memory {
     /// repairs. Ask every two seconds, and read them again when it has grown.
     pub async fn revision(&self) -> Result<i64, StoreError> {
         match self.backend() {
-            Some(backend) => backend.store.revision().await,
+            Some(backend) => backend.reads.ask(backend.store.revision()).await,
             None => Ok(0),
         }
     }

@@ -1,12 +1,13 @@
 //! One tenant: the keys that hash and seal everything it owns. Two tenants with
 //! equal conversations share no key and no byte.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use aside_core::Block;
 use aside_core::json_value::JsonValue;
+use aside_core::{Block, Message, Origin, Role};
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::{digest, hmac};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,8 @@ use crate::store_key::{StoreKey, derive};
 
 /// What a sealed block begins with.
 const SEALED_MAGIC: &str = "asb1_";
+/// The same in Base64.
+const SEALED_IN_BASE64: &str = "YXNiMV";
 
 /// Identifies a tenant in the store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -141,23 +144,43 @@ impl Tenant {
         (difference == 0).then_some((claim.reply, claim.block))
     }
 
-    /// A whole block as an opaque value, for gateways without a store.
-    pub fn seal_block(&self, block: &Block) -> String {
-        let sealed = self.seal(SEALED_MAGIC.as_bytes(), block.to_json().into_bytes());
+    /// A whole block as an opaque value, for gateways without a store. It names
+    /// who made the block, and so who may get it back.
+    pub fn seal_block(&self, block: &Block, origin: &Origin) -> String {
+        let message = Message::new(Role::Assistant, vec![block.clone()]);
+        let json = Message { origin: Some(origin.clone()), ..message }.to_json();
+        let sealed = self.seal(SEALED_MAGIC.as_bytes(), json.into_bytes());
         format!("{SEALED_MAGIC}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// The block in an opaque value. None if it is forged or another tenant's.
-    pub fn open_block(&self, text: &str) -> Option<Block> {
+    /// The block in an opaque value, and who made it. None if it is forged or
+    /// another tenant's.
+    pub fn open_block(&self, text: &str) -> Option<(Block, Origin)> {
+        let text = sealed_text(text)?;
         let sealed = URL_SAFE_NO_PAD.decode(text.strip_prefix(SEALED_MAGIC)?).ok()?;
         let json = String::from_utf8(self.open(SEALED_MAGIC.as_bytes(), sealed)?).ok()?;
-        Block::from_json(&json).ok()
+        let message = Message::from_json(&json).ok()?;
+        Some((message.blocks.into_iter().next()?, message.origin.unwrap_or_default()))
     }
 
     /// Whether an opaque value claims to be one of ours. It may be forged.
     pub(crate) fn looks_like_ours(text: &str) -> bool {
-        text.starts_with(SEALED_MAGIC) || reference::looks_like_reference(text)
+        sealed_text(text).is_some() || reference::looks_like_reference(text)
     }
+}
+
+/// A sealed block as it is, or from bytes in Base64, in which some clients keep
+/// opaque values.
+fn sealed_text(text: &str) -> Option<Cow<'_, str>> {
+    if text.starts_with(SEALED_MAGIC) {
+        return Some(Cow::Borrowed(text));
+    }
+    if !text.starts_with(SEALED_IN_BASE64) {
+        return None;
+    }
+    let unpadded = text.trim_end_matches('=');
+    let bytes = URL_SAFE_NO_PAD.decode(unpadded).or_else(|_| STANDARD_NO_PAD.decode(unpadded)).ok()?;
+    String::from_utf8(bytes).ok().filter(|text| text.starts_with(SEALED_MAGIC)).map(Cow::Owned)
 }
 
 /// Seals bytes with AES-256-GCM and a random nonce.
@@ -196,6 +219,7 @@ impl Sealer {
 #[cfg(test)]
 mod tests {
     use aside_core::Text;
+    use base64::engine::general_purpose::STANDARD;
 
     use super::*;
 
@@ -234,9 +258,15 @@ mod tests {
     fn g2_a_sealed_block_is_opened_by_its_tenant_alone() {
         let (ours, other) = (Tenant::new("a", &[1; 32]), Tenant::new("b", &[2; 32]));
         let block = Block::Text(Text { text: "four".to_owned(), ..Text::default() });
-        let sealed = ours.seal_block(&block);
-        assert_eq!(ours.open_block(&sealed), Some(block));
-        assert_eq!(other.open_block(&sealed), None);
+        let origin = Origin::default().with_provider("anthropic".to_owned());
+        let sealed = ours.seal_block(&block, &origin);
+        let in_base64 = STANDARD.encode(&sealed);
+        let with_other_alphabet = in_base64.replace('+', "-").replace('/', "_");
+        for form in [sealed.clone(), in_base64, with_other_alphabet] {
+            assert_eq!(ours.open_block(&form), Some((block.clone(), origin.clone())), "{form}");
+            assert_eq!(other.open_block(&form), None, "{form}");
+            assert!(Tenant::looks_like_ours(&form), "{form}");
+        }
         assert_eq!(ours.open_block(&sealed.replace("asb1_", "asb1_A")), None);
     }
 

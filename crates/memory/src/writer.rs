@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+use crate::read_gate::ReadGate;
 use crate::spill::Spill;
 use crate::store::{Store, WriteRow};
 
@@ -49,6 +50,11 @@ pub(crate) struct WriterStatus {
 }
 
 impl WriterStatus {
+    /// Whether rows are on their way to a store that works, as far as is known.
+    pub(crate) fn has_queued(&self) -> bool {
+        self.queued_rows.load(Ordering::Relaxed) > 0 && !self.is_down.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn lag_rows(&self) -> u64 {
         self.queued_rows.load(Ordering::Relaxed) + self.spilled_rows.load(Ordering::Relaxed)
     }
@@ -62,10 +68,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(store: Arc<dyn Store>, spill: Option<Spill>) -> Writer {
+    pub(crate) fn start(store: Arc<dyn Store>, spill: Option<Spill>, reads: Arc<ReadGate>) -> Writer {
         let (jobs, queue) = mpsc::unbounded_channel();
         let status = Arc::new(WriterStatus::default());
-        let task = WriterTask { store, spill, queue, status: Arc::clone(&status), pause: FIRST_PAUSE };
+        let task = WriterTask { store, spill, reads, queue, status: Arc::clone(&status), pause: FIRST_PAUSE };
         drop(tokio::spawn(task.run()));
         Writer { jobs, status }
     }
@@ -102,6 +108,7 @@ impl Writer {
 struct WriterTask {
     store: Arc<dyn Store>,
     spill: Option<Spill>,
+    reads: Arc<ReadGate>,
     queue: mpsc::UnboundedReceiver<WriteJob>,
     status: Arc<WriterStatus>,
     pause: Duration,
@@ -206,6 +213,7 @@ impl WriterTask {
 
     fn came_up(&mut self) {
         self.status.is_down.store(false, Ordering::Relaxed);
+        self.reads.reopen();
         self.pause = FIRST_PAUSE;
     }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc::Sender;
 
 use aside_front::slash_commands::{ParsedLine, parse};
 use aside_front::terminal_safe;
-use aside_front::wording::{HintStyle, turn_end, turn_notice};
+use aside_front::wording::{HintStyle, compacted, turn_end, turn_notice};
 use aside_front::{BlockId, Command, OpenedBlock, PendingQuestion, PermissionAnswer, TerminalFilter, Update};
 use aside_session::{SessionHandle, SessionOptions, UserFolders, spawn};
 
@@ -106,13 +106,13 @@ impl LineFrontEnd {
             Update::Grew { block, text } if self.current == Some(block) => {
                 let text = self.filter.take(&text).into_owned();
                 self.is_inside_line = !text.ends_with('\n');
-                write!(io::stdout(), "{text}")?;
-                io::stdout().flush()?;
+                write!(io::stdout(), "{text}").and_then(|()| io::stdout().flush())?;
             }
             Update::ToolStarted(call) => self.print(&format!("tool: {}", call.name))?,
             Update::ToolEnded(result) if result.is_error => self.print(&format!("failed: {}", result.content))?,
             Update::QuestionAsked(question) => self.answer(&question)?,
             Update::CommandOutput(output) => output.lines().iter().try_for_each(|line| self.print(line))?,
+            Update::Compacted { summarised, .. } => self.print(&compacted(summarised))?,
             Update::NotSent { what, .. } => self.print(&what)?,
             Update::Retrying { why, .. } => self.print(&format!("{why}; trying again"))?,
             Update::TurnNotice(notice) => self.print(&turn_notice(&notice).what)?,
@@ -123,6 +123,7 @@ impl LineFrontEnd {
             Update::Noted(note) => self.print(&format!("note: {}", note.message))?,
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
+            Update::Models(_) => (),
             Update::Closed { .. } | Update::ToolEnded(_) | Update::MessageStored(_) | Update::CompletionLists(_) => (),
             Update::Restored(_) | Update::Recorded(_) | Update::ToolOutput { .. } | Update::Quit | Update::Ready => (),
             Update::Sending(_) | Update::GoTo { .. } | Update::ClosedAsStreamed { .. } | Update::SessionStored(_) => (),
@@ -139,8 +140,7 @@ impl LineFrontEnd {
         self.print("allow? y or n")?;
         let line = self.input.next().transpose()?.unwrap_or_default();
         let answer = if line.trim() == "y" { PermissionAnswer::Once } else { PermissionAnswer::No(None) };
-        self.commands.send(Command::Answer { id: question.id, answer })?;
-        Ok(())
+        Ok(self.commands.send(Command::Answer { id: question.id, answer })?)
     }
 
     fn print(&mut self, line: &str) -> io::Result<()> {

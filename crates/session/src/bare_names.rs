@@ -4,6 +4,7 @@ use aside_core::model_table::NameMatch;
 
 use crate::error::HintedError;
 use crate::key_lookup;
+use crate::provider_tables::SIMULATOR;
 use crate::providers::Providers;
 
 /// How many models are suggested for a name that no provider has.
@@ -17,8 +18,12 @@ impl Providers<'_> {
     pub(crate) fn find_bare(&self, model: &str) -> Option<String> {
         let own = self.tables.iter().filter(|table| table.models.iter().any(|known| known.pattern == model));
         let own = own.map(|table| (0, table.name.clone()));
-        let has_row =
-            |id: &str| self.dialects.models().find(id, model).is_some_and(|found| found.name_match == NameMatch::Same);
+        // The part before a slash belongs to the name, or is a misspelt provider.
+        let is_same = |row: &str| !model.contains('/') || row.eq_ignore_ascii_case(model);
+        let has_row = |id: &str| {
+            let found = self.dialects.models().find(id, model);
+            found.is_some_and(|found| found.name_match == NameMatch::Same && is_same(found.row.model))
+        };
         let presets = self.dialects.iter().filter(|dialect| dialect.table_id() == dialect.id && has_row(&dialect.id));
         let presets = presets.map(|dialect| {
             let order = dialect.access.order.unwrap_or(u32::MAX - 1);
@@ -46,6 +51,25 @@ impl Providers<'_> {
         }
     }
 
+    /// Providers with a similar name, the most similar first.
+    pub(crate) fn alike_providers(&self, name: &str) -> Vec<String> {
+        let wanted = name.to_lowercase();
+        if wanted.len() > MAX_COMPARED || wanted.is_empty() {
+            return Vec::new();
+        }
+        let bound = (wanted.chars().count() / 3).clamp(1, 3);
+        let own = self.tables.iter().map(|table| table.name.as_str());
+        let known = self.dialects.iter().map(|dialect| dialect.id.as_str()).chain([SIMULATOR]);
+        let distance = |id: &str| match id.starts_with(&wanted) {
+            true => Some(0),
+            false => edit_distance(&id.to_lowercase(), &wanted, bound),
+        };
+        let mut alike: Vec<(usize, &str)> = own.chain(known).filter_map(|id| Some((distance(id)?, id))).collect();
+        alike.sort();
+        alike.dedup();
+        alike.into_iter().take(SUGGESTIONS).map(|(_, id)| id.to_owned()).collect()
+    }
+
     /// Models with a similar name, the most similar first.
     fn suggestions(&self, name: &str) -> Vec<String> {
         let wanted = name.to_lowercase();
@@ -59,9 +83,11 @@ impl Providers<'_> {
             .models()
             .names()
             .filter_map(|(dialect, model)| {
-                let plain = model.rsplit('/').next().unwrap_or(model).to_lowercase();
-                let distance = edit_distance(&plain, &wanted, bound)?;
-                Some((distance, order(dialect), format!("{dialect}/{model}")))
+                let full = format!("{dialect}/{model}");
+                let plain = model.rsplit('/').next().unwrap_or(model);
+                let compared = if wanted.contains('/') { &full } else { plain };
+                let distance = edit_distance(&compared.to_lowercase(), &wanted, bound)?;
+                Some((distance, order(dialect), full))
             })
             .collect();
         alike.sort();
@@ -70,27 +96,28 @@ impl Providers<'_> {
     }
 }
 
-/// How many letters must change to turn one name into the other; none if more than `most`.
+/// How many letters must change, or change places with the next, to turn one name into the other; none if more
+/// than `most`.
 fn edit_distance(a: &str, b: &str, most: usize) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().abs_diff(b.len()) > most {
         return None;
     }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let cell = |row: &[usize], at: usize| row.get(at).copied().unwrap_or(usize::MAX / 2);
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    let mut two_above: Vec<usize> = Vec::new();
     for (i, letter) in a.iter().enumerate() {
-        let mut above_left = i;
-        let mut left = i + 1;
-        for (cell, other) in row.iter_mut().skip(1).zip(&b) {
-            let changed = above_left + usize::from(letter != other);
-            above_left = *cell;
-            left = changed.min(left + 1).min(above_left + 1);
-            *cell = left;
+        let mut row = vec![i + 1];
+        for (j, other) in b.iter().enumerate() {
+            let changed = cell(&above, j) + usize::from(letter != other);
+            let added = (cell(&row, j) + 1).min(cell(&above, j + 1) + 1);
+            let is_swap = i > 0 && j > 0 && a.get(i - 1) == Some(other) && b.get(j - 1) == Some(letter);
+            let swapped = if is_swap { cell(&two_above, j - 1) + 1 } else { usize::MAX };
+            row.push(changed.min(added).min(swapped));
         }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
+        two_above = std::mem::replace(&mut above, row);
     }
-    row.last().copied().filter(|distance| *distance <= most)
+    above.last().copied().filter(|distance| *distance <= most)
 }
 
 #[cfg(test)]
@@ -110,7 +137,7 @@ mod tests {
             ..ProviderTable::default()
         };
         #[rustfmt::skip]
-        let cases: [(&str, &[&str], Option<&str>); 7] = [
+        let cases: [(&str, &[&str], Option<&str>); 8] = [
             ("gpt-5",            &[],                       Some("openai/gpt-5")),
             ("gpt-5",            &["AZURE_OPENAI_API_KEY"], Some("azure/gpt-5")),
             ("gpt-5-2025-08-07", &[],                       Some("openai/gpt-5-2025-08-07")),
@@ -118,6 +145,7 @@ mod tests {
             ("mine-1",           &[],                       Some("work/mine-1")),
             ("moonshotai/kimi-k2", &[],                     Some("openrouter/moonshotai/kimi-k2")),
             ("gpt-99",           &[],                       None),
+            ("opnai/gpt-5",      &[],                       None),
         ];
         for (model, set, expected) in cases {
             let env = |variable: &str| set.contains(&variable).then(|| "k".to_owned());
@@ -133,6 +161,8 @@ mod tests {
         let providers = Providers { dialects: &dialects, tables: &[], env: &|_| None };
         assert_eq!(providers.suggestions("gpt-5.55").first().map(String::as_str), Some("openai/gpt-5.5"));
         assert!(providers.suggestions("claude-sonet-5").contains(&"anthropic/claude-sonnet-5".to_owned()));
+        assert!(providers.suggestions("gtp-5").contains(&"openai/gpt-5".to_owned()));
+        assert_eq!(providers.suggestions("opnai/gpt-5").first().map(String::as_str), Some("openai/gpt-5"));
         assert!(providers.suggestions("gpt-5").len() <= SUGGESTIONS);
         assert_eq!(providers.suggestions("nobody"), Vec::<String>::new());
         assert_eq!(providers.suggestions(&"x".repeat(1000)), Vec::<String>::new());
@@ -141,7 +171,7 @@ mod tests {
     #[test]
     fn the_distance_counts_changed_letters() {
         #[rustfmt::skip]
-        let cases = [("abc", "abc", Some(0)), ("abc", "abd", Some(1)), ("abc", "ab", Some(1)), ("", "ab", Some(2)), ("abcd", "wxyz", None)];
+        let cases = [("abc", "abc", Some(0)), ("abc", "abd", Some(1)), ("abc", "ab", Some(1)), ("", "ab", Some(2)), ("abcd", "wxyz", None), ("gtp-5", "gpt-5", Some(1)), ("abcd", "badc", Some(2))];
         for (a, b, expected) in cases {
             assert_eq!(edit_distance(a, b, 2), expected, "{a} {b}");
         }

@@ -36,12 +36,22 @@ pub(crate) fn read(
         };
         added.map_err(|error| rule_error(&error.to_string()))?;
         let tool = key.split_once(':').map_or(key, |(tool, _)| tool).trim();
-        if !known.has(tool) {
+        // An editor may bring the server. `unmatched` reports what stays without a tool.
+        if !known.has(tool) && !KnownTools::may_be_of_a_server(tool) {
             let hint = format!("there are: {}; tools of a server need its table under [mcp]", known.list());
             return Err(rule_error(&format!("there is no tool `{tool}`")).hint(hint));
         }
     }
     Ok(rules)
+}
+
+/// A notice for each rule that applies to no tool, now that all servers are known.
+pub(crate) fn unmatched(rules: &PermissionRules, servers: &[McpTable]) -> Vec<String> {
+    let known = KnownTools::new(servers.iter().map(|server| server.name.as_str()));
+    let mut unknown: Vec<&str> = rules.tools().filter(|tool| !known.has(tool)).collect();
+    unknown.dedup();
+    let line = |tool| format!("note: permissions.{tool} applies to nothing: there is no MCP server of that name here");
+    unknown.into_iter().map(line).collect()
 }
 
 /// `"allow"`, or `{ verdict = "allow", network = true }`. Only `allow` can grant

@@ -132,14 +132,15 @@ impl Providers<'_> {
         self.dialects.get(id).is_some() || self.tables.iter().any(|table| table.name == id)
     }
 
+    /// The error for a name whose provider is unknown. It names a few that are spelt alike, not all.
     pub(crate) fn unknown_provider(&self, name: &str) -> HintedError {
-        let own = self.tables.iter().map(|table| table.name.as_str());
-        let known = self.dialects.iter().map(|dialect| dialect.id.as_str());
-        let mut all: Vec<&str> = own.chain(known).chain([SIMULATOR]).collect();
-        let mut seen = std::collections::HashSet::new();
-        all.retain(|id| seen.insert(*id));
-        HintedError::new(format!("`{name}` names no provider"))
-            .hint(format!("use -m PROVIDER/MODEL or --dialect D, with one of: {}", all.join(", ")))
+        let wanted = name.split('/').next().unwrap_or(name);
+        let alike = self.alike_providers(wanted);
+        let hint = match alike.as_slice() {
+            [] => "say PROVIDER/MODEL; aside models --all lists the providers and their models".to_owned(),
+            alike => format!("did you mean {}? aside models --all lists them all", alike.join(", ")),
+        };
+        HintedError::new(format!("`{name}` names no provider")).hint(hint)
     }
 
     fn dialect(&self, id: &str) -> Result<Dialect, HintedError> {
@@ -153,8 +154,10 @@ impl Providers<'_> {
         let dialect = match dialect_override {
             Some(dialect) => dialect,
             None => self.dialects.get(id).cloned().ok_or_else(|| {
-                let known: Vec<&str> = self.dialects.iter().map(|dialect| dialect.id.as_str()).collect();
-                let hint = format!("say {SIMULATOR}/DIALECT[:BEHAVIOUR], with one of: {}", known.join(", "));
+                let hint = match self.alike_providers(id).as_slice() {
+                    [] => format!("say {SIMULATOR}/DIALECT[:BEHAVIOUR]; aside models --rules lists the dialects"),
+                    alike => format!("did you mean {}?", alike.join(", ")),
+                };
                 HintedError::new(format!("the simulator knows no dialect `{id}`")).hint(hint)
             })?,
         };

@@ -10,7 +10,7 @@ use crate::error::HintedError;
 use crate::provider_tables::TableReader;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 19] = [
     "listen",
     "store",
     "retention",
@@ -23,6 +23,10 @@ const KEYS: [&str; 15] = [
     "metrics",
     "drain",
     "durability",
+    "store_wait",
+    "record",
+    "tenant_bytes",
+    "receipts",
     "keep_alive",
     "max_body",
     "connections",
@@ -57,6 +61,12 @@ pub struct ServeTable {
     /// How long running streams may continue after the first SIGTERM.
     pub drain: Duration,
     pub durability: Durability,
+    /// How long the end of a reply waits until the reply is stored. None is the usual time of the store.
+    pub store_wait: Option<Duration>,
+    pub record: RecordChoice,
+    /// How much a tenant's replies may take, before compression; its oldest conversations go first.
+    pub tenant_bytes: Option<usize>,
+    pub receipts: ReceiptContent,
     /// Silence on a stream after which the client gets a sign of life.
     pub keep_alive: Duration,
     /// Bytes of a request body after decompression.
@@ -80,6 +90,10 @@ impl Default for ServeTable {
             metrics: None,
             drain: Duration::from_secs(600),
             durability: Durability::Process,
+            store_wait: None,
+            record: RecordChoice::Nobody,
+            tenant_bytes: None,
+            receipts: ReceiptContent::Decisions,
             keep_alive: Duration::from_secs(10),
             max_body: 64 << 20,
             connections: 1024,
@@ -141,6 +155,34 @@ impl ThinkingShape {
     ];
 }
 
+/// Whose conversations become sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordChoice {
+    Nobody,
+    /// The only tenant's.
+    TheOnlyTenant,
+    Tenants(Vec<String>),
+}
+
+impl RecordChoice {
+    pub fn includes(&self, tenant: &str) -> bool {
+        match self {
+            RecordChoice::Nobody => false,
+            RecordChoice::TheOnlyTenant => true,
+            RecordChoice::Tenants(tenants) => tenants.iter().any(|name| name == tenant),
+        }
+    }
+}
+
+/// What a receipt contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiptContent {
+    /// What was done and why, without any text of the conversation.
+    Decisions,
+    /// Also what the client sent and what the provider got.
+    Full,
+}
+
 /// What a stored reply survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -172,7 +214,7 @@ pub struct Limit {
     pub window: LimitWindow,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitKind {
     Requests,
     Tokens,
@@ -191,14 +233,14 @@ impl LimitKind {
         }
     }
 
-    fn parse(word: &str) -> Option<LimitKind> {
+    pub fn parse(word: &str) -> Option<LimitKind> {
         let all = [LimitKind::Requests, LimitKind::Tokens, LimitKind::Thinking, LimitKind::Money];
         all.into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
 /// A window of the calendar, in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitWindow {
     Second,
     Minute,
@@ -216,7 +258,12 @@ impl LimitWindow {
         }
     }
 
-    pub fn seconds(self) -> u64 {
+    pub fn parse(word: &str) -> Option<LimitWindow> {
+        let all = [LimitWindow::Second, LimitWindow::Minute, LimitWindow::Hour, LimitWindow::Day];
+        all.into_iter().find(|window| window.as_str() == word)
+    }
+
+    pub const fn seconds(self) -> u64 {
         match self {
             LimitWindow::Second => 1,
             LimitWindow::Minute => 60,
@@ -235,13 +282,7 @@ impl Limit {
             None => amount.strip_suffix('M').map_or((amount, 1.0), |digits| (digits, 1e6)),
         };
         let amount = digits.parse::<f64>().ok()? * factor;
-        let window = match window {
-            "s" => LimitWindow::Second,
-            "m" => LimitWindow::Minute,
-            "h" => LimitWindow::Hour,
-            "day" => LimitWindow::Day,
-            _ => return None,
-        };
+        let window = LimitWindow::parse(window)?;
         (amount.is_finite() && amount >= 0.0).then_some(Limit { kind, amount, window })
     }
 
@@ -285,6 +326,11 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ServeTable, HintedError
         drain: time(&reader, "drain")?.unwrap_or(usual.drain),
         durability: choice(&reader, "durability", |word| (word == "power").then_some(Durability::Power), "\"power\"")?
             .unwrap_or(usual.durability),
+        store_wait: time(&reader, "store_wait")?,
+        record: record(&reader)?,
+        tenant_bytes: count(&reader, "tenant_bytes")?,
+        receipts: choice(&reader, "receipts", |word| (word == "full").then_some(ReceiptContent::Full), "\"full\"")?
+            .unwrap_or(usual.receipts),
         keep_alive: time(&reader, "keep_alive")?.unwrap_or(usual.keep_alive),
         max_body: count(&reader, "max_body")?.unwrap_or(usual.max_body),
         connections: count(&reader, "connections")?.unwrap_or(usual.connections),
@@ -336,6 +382,17 @@ pub fn parse_time(text: &str) -> Option<Duration> {
 fn flag(reader: &TableReader<'_>, key: &str) -> Result<Option<bool>, HintedError> {
     let Some(item) = reader.table.get(key) else { return Ok(None) };
     item.as_bool().map(Some).ok_or_else(|| reader.error_at(key, "expected true or false"))
+}
+
+fn record(reader: &TableReader<'_>) -> Result<RecordChoice, HintedError> {
+    let Some(item) = reader.table.get("record") else { return Ok(RecordChoice::Nobody) };
+    let expected = || reader.error_at("record", "expected true, false or a list of tenants");
+    match (item.as_bool(), word_list(item)) {
+        (Some(true), _) => Ok(RecordChoice::TheOnlyTenant),
+        (Some(false), _) => Ok(RecordChoice::Nobody),
+        (None, Some(tenants)) => Ok(RecordChoice::Tenants(tenants)),
+        (None, None) => Err(expected()),
+    }
 }
 
 fn count(reader: &TableReader<'_>, key: &str) -> Result<Option<usize>, HintedError> {

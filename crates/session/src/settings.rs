@@ -127,6 +127,13 @@ pub fn config_file(folder: &Path) -> Result<SettingsFile, HintedError> {
     SettingsFile::read(folder.join("config.toml"), SettingsFileKind::Config)
 }
 
+/// Saves a setting for the next sessions.
+pub(crate) fn save(folder: &Path, key: SettingKey, value: &SettingValue) -> Result<(), HintedError> {
+    let mut file = config_file(folder)?;
+    file.set(key, value)?;
+    file.write()
+}
+
 /// Saves the chosen view of thinking for the next sessions.
 pub fn save_view(folder: &Path, view: ThinkingDisplay) -> Result<(), HintedError> {
     let mut file = config_file(folder)?;

@@ -51,13 +51,28 @@ pub struct SingleTurn {
     took: Duration,
 }
 
-/// Limits of a run.
+/// Limits of each turn.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunLimits {
-    /// The most requests of the turn.
+    /// The most requests of a turn.
     pub max_steps: Option<u32>,
-    /// The most that the turn may cost, in US dollars. It ends after the reply that reaches it.
+    /// The most that a turn may cost, in US dollars. It ends after the reply that reaches it.
     pub max_cost: Option<f64>,
+}
+
+impl RunLimits {
+    /// Limits the turns of a session. A cost cannot be limited if the model's price is unknown.
+    pub(crate) fn apply(self, active: &mut ActiveSession) -> Result<(), HintedError> {
+        let session = &mut active.session;
+        if self.max_cost.is_some() && session.price.is_none() {
+            let what = format!("no price is known for {}, so its cost cannot be limited", active.model);
+            let hint = "leave --max-cost out, or give the model a price in config.toml (docs/dialects.md)";
+            return Err(HintedError::new(what).hint(hint));
+        }
+        session.max_cost = self.max_cost;
+        session.max_steps = self.max_steps.unwrap_or(session.max_steps);
+        Ok(())
+    }
 }
 
 /// What a run used and cost.
@@ -106,17 +121,9 @@ impl SingleTurn {
         Ok(turn)
     }
 
-    /// Limits the run. A cost cannot be limited if the model's price is unknown.
+    /// Limits the run.
     pub fn limit(&mut self, limits: RunLimits) -> Result<(), HintedError> {
-        let session = &mut self.active.session;
-        if limits.max_cost.is_some() && session.price.is_none() {
-            let what = format!("no price is known for {}, so its cost cannot be limited", self.active.model);
-            let hint = "leave --max-cost out, or give the model a price in config.toml (docs/dialects.md)";
-            return Err(HintedError::new(what).hint(hint));
-        }
-        session.max_cost = limits.max_cost;
-        session.max_steps = limits.max_steps.unwrap_or(session.max_steps);
-        Ok(())
+        limits.apply(&mut self.active)
     }
 
     /// What the run used and cost so far.

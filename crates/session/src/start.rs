@@ -16,7 +16,7 @@ use aside_core::tool_mode::ToolMode;
 use aside_engine::attachments::{self, AttachedPrompt};
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::{
-    ChangeObserver, FileRestorer, PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir,
+    ChangeObserver, FileRestorer, OpenFiles, PermissionMode, Permissions, ProjectMemory, Toolbox, WorkingDir,
 };
 use aside_engine::{Endpoint, Http, Redactor, Session, Timeouts, Vocabularies, prompt};
 use aside_front::Attachment;
@@ -33,10 +33,11 @@ use crate::provider_tables::ProviderTable;
 use crate::providers::{Provider, ProviderEndpoint, Providers, env_var};
 use crate::settings::{LoadedSettings, Overrides, ProfileName, setting_error};
 use crate::settings_file::KeyEntry;
+use crate::single_turn::RunLimits;
 use crate::stored_session::{Continuation, SessionChoice};
 use crate::trust::Trust;
 use crate::user_files::UserFolders;
-use crate::{confinement, key_lookup, local_servers, mcp};
+use crate::{confinement, key_lookup, local_servers, mcp, permission_table};
 
 /// How to open a session.
 #[derive(Debug)]
@@ -58,8 +59,13 @@ pub struct SessionOptions {
     pub trust: Trust,
     pub overrides: Overrides,
     pub saving: Saving,
+    pub limits: RunLimits,
     /// MCP servers besides those of config.toml, such as those of an editor.
     pub mcp_servers: Vec<McpTable>,
+    /// Folders in which tools work as in the working directory, such as those of an editor.
+    pub additional_folders: Vec<PathBuf>,
+    /// The files that an editor has open; `read` shows their unsaved text.
+    pub open_files: Option<Arc<dyn OpenFiles>>,
     /// How many tokens per second the built-in simulator sends; none for no limit.
     pub simulator_rate: Option<f64>,
 }
@@ -87,7 +93,10 @@ impl SessionOptions {
             trust: Trust::AsBefore,
             overrides: Overrides::default(),
             saving: Saving::On,
+            limits: RunLimits::default(),
             mcp_servers: Vec::new(),
+            additional_folders: Vec::new(),
+            open_files: None,
             simulator_rate: None,
         }
     }
@@ -105,6 +114,7 @@ pub struct ActiveSession {
     pub model: String,
     /// The working directory.
     pub folder: PathBuf,
+    additional_folders: Vec<PathBuf>,
     pub user_folders: UserFolders,
     /// The active profile.
     pub profile: Option<ProfileName>,
@@ -125,6 +135,8 @@ pub struct ActiveSession {
     pub(crate) change_recorder: Arc<ChangeRecorder>,
     /// Puts them back; none without tools.
     pub(crate) restorer: Option<FileRestorer>,
+    /// Where the user's own command lines run; none without tools.
+    pub(crate) work: Option<WorkingDir>,
 }
 
 impl ActiveSession {
@@ -183,6 +195,11 @@ impl ActiveSession {
         Ok(())
     }
 
+    /// The configured providers.
+    pub(crate) fn provider_tables(&self) -> &[ProviderTable] {
+        &self.tables
+    }
+
     /// The models that config.toml names without a wildcard.
     pub fn configured_models(&self) -> impl Iterator<Item = String> + '_ {
         let names = |table: &'_ ProviderTable| {
@@ -216,6 +233,10 @@ pub async fn start_session(
     let dialects = Arc::new(user_folders.dialects()?);
     let mut loaded = overrides.load(user_folders)?;
     add_servers(&mut loaded.mcp, &options.mcp_servers);
+    loaded.tools.directories.extend(options.additional_folders.iter().cloned());
+    if options.tools.is_some() {
+        permission_table::unmatched(&loaded.permissions, &loaded.mcp).iter().for_each(|line| notify(line));
+    }
     let keys = key_variables(&dialects, &loaded.providers);
     // Servers start in the background while the model is chosen.
     let tables = options.tools.map_or(&[][..], |_| &loaded.mcp);
@@ -274,7 +295,7 @@ pub async fn start_session(
     session.price = price;
     session.vocabularies = Some(Arc::new(LoggedVocabularies));
     let change_recorder = Arc::new(ChangeRecorder::default());
-    let mut restorer = None;
+    let (mut restorer, mut user_work) = (None, None);
     if let Some(mode) = options.tools {
         let instructions = session.settings.project_files().to_vec();
         let permissions = Permissions::new(loaded.permissions, mode);
@@ -282,6 +303,7 @@ pub async fn start_session(
         let work = working_dir(options, Arc::clone(&confine), keys, instructions)?;
         let work = work.with_change_observer(Arc::clone(&change_recorder) as Arc<dyn ChangeObserver>);
         restorer = Some(FileRestorer::new(work.clone()));
+        user_work = Some(work.clone());
         session.tools = Toolbox::standard(&work, with_memory(options, permissions)?);
     }
     if let Some(tools) = servers.tools() {
@@ -290,8 +312,13 @@ pub async fn start_session(
     match resumed {
         Some(resumed) => session.replace_history(resumed.history.clone()),
         None => {
-            let prompt_options =
-                PromptOptions { here, user_folders, tools: options.tools.is_some(), trust: &options.trust };
+            let prompt_options = PromptOptions {
+                here,
+                additional_folders: &options.additional_folders,
+                user_folders,
+                tools: options.tools.is_some(),
+                trust: &options.trust,
+            };
             add_system_prompt(&mut session, &prompt_options, notify).await?;
         }
     }
@@ -299,6 +326,7 @@ pub async fn start_session(
         session,
         model,
         folder: here.clone(),
+        additional_folders: options.additional_folders.clone(),
         user_folders: user_folders.clone(),
         profile: loaded.profile.map(|(name, _)| name),
         efforts,
@@ -311,6 +339,7 @@ pub async fn start_session(
         confine,
         change_recorder,
         restorer,
+        work: user_work,
     })
 }
 
@@ -402,9 +431,11 @@ fn working_dir(
     keys: Vec<String>,
     instructions: Vec<String>,
 ) -> Result<WorkingDir, HintedError> {
-    let SessionOptions { folder: here, user_folders, .. } = options;
+    let SessionOptions { folder: here, user_folders, additional_folders, .. } = options;
     let opened = WorkingDir::open(here);
     let work = opened.map_err(|error| HintedError::new(format!("cannot work in {}: {error}", here.display())))?;
+    let work = work.with_open_files(options.open_files.clone()).with_additional_folders(additional_folders);
+    let work = work.map_err(|error| HintedError::new(format!("cannot work in the additional folders: {error}")))?;
     Ok(work.with_hidden_variables(keys).with_confinement(confine).with_protected(user_folders.iter(), instructions))
 }
 
@@ -421,6 +452,7 @@ fn with_memory(options: &SessionOptions, permissions: Permissions) -> Result<Per
 /// What the system prompt depends on.
 struct PromptOptions<'a> {
     here: &'a Path,
+    additional_folders: &'a [PathBuf],
     user_folders: &'a UserFolders,
     tools: bool,
     trust: &'a Trust,
@@ -433,7 +465,7 @@ async fn add_system_prompt(
     options: &PromptOptions<'_>,
     notify: &dyn Fn(&str),
 ) -> Result<(), HintedError> {
-    let PromptOptions { here, user_folders, tools, trust } = *options;
+    let PromptOptions { here, additional_folders, user_folders, tools, trust } = *options;
     let mut prompt = match session.settings.system_prompt() {
         Some(value) => prompt::system(value, here).map_err(|error| {
             HintedError::new(format!("cannot read the system prompt {value}: {error}"))
@@ -442,6 +474,9 @@ async fn add_system_prompt(
         None if tools => prompt::built_in(here, &today()),
         None => String::new(),
     };
+    if let Some(line) = prompt::additional_folders(additional_folders).filter(|_| tools) {
+        prompt = [prompt, line].join("\n");
+    }
     if tools {
         let project = ProjectFiles::find(here, session.settings.project_files());
         for note in &project.notes {
@@ -496,7 +531,8 @@ pub(crate) fn attachable_files(here: &Path, most: usize) -> Vec<String> {
 /// Starts over with an empty history and the system prompt.
 pub(crate) async fn restart_session(active: &mut ActiveSession, notify: &dyn Fn(&str)) -> Result<(), HintedError> {
     active.session.replace_history(History::new());
-    let ActiveSession { session, folder, user_folders, .. } = active;
-    let options = PromptOptions { here: folder, user_folders, tools: true, trust: &Trust::AsBefore };
+    let ActiveSession { session, folder, additional_folders, user_folders, .. } = active;
+    let options =
+        PromptOptions { here: folder, additional_folders, user_folders, tools: true, trust: &Trust::AsBefore };
     add_system_prompt(session, &options, notify).await
 }

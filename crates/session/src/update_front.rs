@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use aside_core::block::Block;
+use aside_core::compaction::is_summary;
 use aside_core::message::Message;
 use aside_engine::{Front, Update};
 use aside_front::{self as front, DeltaJoiner, PendingQuestion, QuestionId, Sending};
@@ -185,8 +187,13 @@ impl<S: UpdateSink> UpdateFront<S> {
             }
             Update::Compacted { branch, summarised } => {
                 self.sent_messages = branch.iter().map(|message| excerpt(message)).collect();
-                let line = front::wording::compacted(summarised);
-                front::Update::CommandOutput(front::CommandOutput::Line(line))
+                let at = branch.iter().position(|message| is_summary(message));
+                let kept = at.map_or(0, |at| branch.len() - at - 1);
+                let text =
+                    |block: &Block| if let Block::Text(text) = block { text.text.clone() } else { String::new() };
+                let summary = at.and_then(|at| branch.get(at)).map(|message| message.blocks.iter().map(text).collect());
+                let summary = summary.unwrap_or_default();
+                front::Update::Compacted { summarised, kept, summary }
             }
             Update::Ended(end) => front::Update::TurnEnded(end.clone()),
         };

@@ -94,7 +94,7 @@ pub(crate) struct WholeReply {
 
 impl WholeReply {
     fn write(&self) -> Vec<u8> {
-        let head = ReplyHead { id: &self.id, model: &self.model, created: self.created };
+        let head = ReplyHead::new(&self.id, &self.model, self.created);
         let mut body = whole_reply(self.protocol, &self.rules, &head, &fold_timeline(&self.timeline));
         if self.in_list {
             body = format!("[{body}]");

@@ -103,7 +103,7 @@ impl ScriptedRequest<'_> {
 
     /// The reply as one body.
     pub(crate) fn whole_body(&self, id: &str, reply: &Reply) -> String {
-        let head = ReplyHead { id, model: &self.request.asked, created: CREATED };
+        let head = ReplyHead::new(id, &self.request.asked, CREATED);
         whole_reply(self.request.dialect.protocol, self.rules(), &head, reply)
     }
 
@@ -113,7 +113,7 @@ impl ScriptedRequest<'_> {
             timeline.retain(|step| !matches!(step, TimelineStep::Usage(_)));
         }
         let id = self.reply_id();
-        let head = ReplyHead { id: &id, model: &self.request.asked, created: CREATED };
+        let head = ReplyHead::new(&id, &self.request.asked, CREATED);
         let cut = match self.script.behaviour {
             Some(Behaviour::Cut(bytes)) => Some(bytes),
             _ => None,

@@ -32,7 +32,9 @@ pub enum StoreError {
         "session `{session}` is open in another aside (process {owner}); close it there, or read it here without writing"
     )]
     InUse { session: SessionId, owner: String },
-    #[error("no session `{word}`: neither an id, nor the beginning of one, nor a title")]
+    #[error(
+        "no session `{word}`: neither an id, nor the beginning of one, nor a title; `aside sessions list` lists them"
+    )]
     NoSuchSession { word: String },
     #[error("`{word}` could be {n} sessions: {list}", n = candidates.len(), list = listed(candidates))]
     Ambiguous { word: String, candidates: Vec<SessionCandidate> },

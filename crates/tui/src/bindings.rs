@@ -42,6 +42,7 @@ actions! {
     FoldLast, "fold_last", ["ctrl+o"], "open or fold the last block";
     ReadLast, "read_last", ["ctrl+r"], "read the last thinking on the whole screen";
     Complete, "complete", ["tab"], "complete, or unfold the paste before the cursor; in an empty line: move between blocks, o opens, r reads, y copies";
+    Find, "find", ["ctrl+f"], "find words in this session, thinking included";
     Editor, "editor", ["ctrl+g"], "write in your own editor ($VISUAL, $EDITOR)";
     PageUp, "page_up", ["pageup"], "scroll a page up";
     PageDown, "page_down", ["pagedown"], "scroll a page down";

@@ -1,9 +1,17 @@
 //! Maps text roles and row backgrounds to terminal styles. No other module names a colour.
 
-pub use aside_front::slash_commands::ColourScheme;
+use aside_core::settings::ScreenTheme;
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::text::{FontStyle, RowBackground, Saturation, SyntaxToken, TextRole};
+
+/// Whether the terminal's background is dark or light.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ColourScheme {
+    #[default]
+    Dark,
+    Light,
+}
 
 /// How many colours the terminal supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,6 +45,18 @@ pub struct Theme {
 }
 
 impl Theme {
+    /// The theme that the user chose, or this one, which the terminal asks for.
+    pub fn chosen(self, theme: ScreenTheme) -> Theme {
+        let scheme = match theme {
+            ScreenTheme::Auto => return self,
+            ScreenTheme::Dark => ColourScheme::Dark,
+            ScreenTheme::Light => ColourScheme::Light,
+        };
+        // A background that fits is better than one we assume.
+        let background = self.background.filter(|_| scheme == self.scheme);
+        Theme { scheme, background, ..self }
+    }
+
     /// A theme for the reported background colour, dark or light.
     pub fn for_background(background: Rgb, depth: ColourDepth) -> Theme {
         let scheme = if brightness(background) < 128.0 { ColourScheme::Dark } else { ColourScheme::Light };
@@ -158,9 +178,9 @@ impl Theme {
                 Some(Color::Rgb(r, g, b))
             }
             ColourDepth::Indexed => Some(Color::Indexed(if dark { dark_indexed(role)? } else { light_indexed(role)? })),
-            // Grey text on a grey background would be invisible.
+            // Dark grey text on this background would be invisible, and white would be brighter than the answer.
             ColourDepth::Sixteen if shade == RowBackground::Thinking => {
-                Some(if dark { Color::White } else { Color::Black })
+                Some(if dark { Color::Gray } else { Color::Black })
             }
             ColourDepth::Sixteen => sixteen(role, self.scheme),
         }
@@ -370,6 +390,19 @@ mod tests {
         let indexed = |scheme| Theme { scheme, depth: ColourDepth::Indexed, ..Theme::default() };
         assert_eq!(indexed(ColourScheme::Dark).background_colour(RowBackground::Thinking), Some(Color::Indexed(235)));
         assert_eq!(indexed(ColourScheme::Light).background_colour(RowBackground::Thinking), Some(Color::Indexed(254)));
+    }
+
+    #[test]
+    fn t13_with_sixteen_colours_thinking_is_not_brighter_than_the_answer() {
+        for scheme in [ColourScheme::Dark, ColourScheme::Light] {
+            let theme = Theme { scheme, depth: ColourDepth::Sixteen, ..Theme::default() };
+            let ink = |role, shade| theme.style(role, FontStyle::PLAIN, shade).fg;
+            assert_eq!(ink(TextRole::Plain, RowBackground::None), None, "the answer has the terminal's own colour");
+            let thinking = ink(TextRole::Thinking, RowBackground::Thinking);
+            let expected = if scheme == ColourScheme::Dark { Color::Gray } else { Color::Black };
+            assert_eq!(thinking, Some(expected), "{scheme:?}");
+            assert_ne!(theme.background_colour(RowBackground::Thinking), thinking, "{scheme:?}");
+        }
     }
 
     #[test]

@@ -80,13 +80,31 @@ export function aroundWrites(both) {
   bracket = both;
 }
 
+/** What takes longer than so many milliseconds goes on in the next frame, so that a page that fell behind stays usable. */
+const FRAME_BUDGET = 8;
+
 function writeAll() {
   isScheduled = false;
   const work = waiting;
   waiting = [];
+  // A page that nobody sees has no frames to miss.
+  const until = document.hidden ? Infinity : performance.now() + FRAME_BUDGET;
   const after = bracket();
-  for (const write of work) write();
+  let done = 0;
+  do work[done++]?.();
+  while (done < work.length && performance.now() < until);
   after();
+  if (done >= work.length) return;
+  // What was left comes before what came in the meantime.
+  waiting = [...work.slice(done), ...waiting];
+  schedule();
+}
+
+function schedule() {
+  if (isScheduled) return;
+  isScheduled = true;
+  if (document.hidden) setTimeout(writeAll, 200);
+  else requestAnimationFrame(writeAll);
 }
 
 /**
@@ -96,10 +114,7 @@ function writeAll() {
  */
 export function write(write) {
   waiting.push(write);
-  if (isScheduled) return;
-  isScheduled = true;
-  if (document.hidden) setTimeout(writeAll, 200);
-  else requestAnimationFrame(writeAll);
+  schedule();
 }
 
 document.addEventListener("visibilitychange", () => {

@@ -160,6 +160,9 @@ function showHelp(commands) {
   });
 }
 
+/** The view that the user chose, until the server has confirmed it. @type {string | null} */
+let chosenView = null;
+
 function nextView() {
   setView(VIEWS[(VIEWS.indexOf(/** @type {any} */ (view.value)) + 1) % VIEWS.length]);
 }
@@ -167,9 +170,14 @@ function nextView() {
 /** @param {import("./thinking.js").View} wanted */
 function setView(wanted) {
   view.value = wanted;
+  chosenView = wanted;
   write(() => transcript.setView(wanted));
   say(VIEW_NAMES[wanted]);
-  tell({ type: "view", value: wanted });
+  // A choice that was refused counts no longer.
+  command({ type: "view", value: wanted }).catch((error) => {
+    chosenView = null;
+    fail(error);
+  });
 }
 
 /** @param {string} wanted */
@@ -184,8 +192,12 @@ function applyStatus(now) {
   const title = now.title || "New session";
   byId("title").textContent = title;
   document.title = `${turn.running ? "● " : ""}${title} · aside`;
-  view.value = now.view;
-  transcript.setView(now.view);
+  // A status that was on its way when the user chose another view says nothing about that choice.
+  if (chosenView === null || chosenView === now.view) {
+    chosenView = null;
+    view.value = now.view;
+    transcript.setView(now.view);
+  }
   effort.value = now.effort ?? "default";
   mode.value = now.mode ?? "ask";
   mode.parentElement?.toggleAttribute("hidden", !now.mode);
@@ -234,6 +246,7 @@ function drawState() {
 /** @param {any} hello */
 function applyHello(hello) {
   transcript.clockOffset = hello.now - Date.now();
+  chosenView = null;
   isReadOnly = hello.readOnly;
   if (hello.session !== session) {
     // It goes on in a copy.
@@ -306,6 +319,7 @@ const EVENTS = {
   removed: (data) => transcript.removed(data),
   facts: (data) => transcript.facts(data),
   result: (data) => transcript.setResult(data, ""),
+  output: (data) => transcript.setOutput(data),
   rewind: (data) => transcript.rewind(data),
   turn: applyTurn,
   status: applyStatus,

@@ -125,11 +125,15 @@ export class EventStream {
       const timer = setTimeout(() => this.controller.abort(), DEAD_AFTER);
       const { done, value: text } = await reader.read().finally(() => clearTimeout(timer));
       if (done) throw new Error("the server closed the connection");
+      // What was searched before is not searched again.
+      let from = Math.max(0, pending.length - 1);
+      let begun = 0;
       pending += text;
-      for (let end = pending.indexOf("\n\n"); end >= 0; end = pending.indexOf("\n\n")) {
-        this.take(pending.slice(0, end));
-        pending = pending.slice(end + 2);
+      for (let end = pending.indexOf("\n\n", from); end >= 0; end = pending.indexOf("\n\n", from)) {
+        this.take(pending.slice(begun, end));
+        begun = from = end + 2;
       }
+      pending = pending.slice(begun);
     }
   }
 

@@ -8,8 +8,11 @@ import { get } from "./server.js";
 /** @typedef {"full" | "live" | "collapsed" | "off"} View */
 /** @typedef {"hidden" | "header" | "tail" | "open"} Shape */
 
-/** Text is mounted in sections of about this many characters, of which the browser draws the visible ones. */
-const SECTION = 8192;
+/**
+ * Text is mounted in sections of about this many characters, of which the browser draws the visible ones. The last one
+ * is laid out again whenever it grows, so it must be small.
+ */
+const SECTION = 2048;
 /** Longer thinking is shown as plain text, because so many elements would be slow. */
 const MAX_RENDERED = 200000;
 /** A shorter time means that the block did not stream. */
@@ -82,8 +85,11 @@ export class Thinking {
     this.transcript.hold();
   }
 
-  /** Shows finished thinking as Markdown when it is opened, and gets the text if it is not here. */
-  async load() {
+  /**
+   * Shows finished thinking as Markdown when it is opened, and gets the text if it is not here.
+   * @param {"user" | "end"} [cause] what opens it: the user, or its end if it was open already
+   */
+  async load(cause = "user") {
     if (this.view.state === "running" || this.isRendered) return;
     if (this.isMounted && this.text.length > MAX_RENDERED) return;
     try {
@@ -96,7 +102,7 @@ export class Thinking {
         this.body.replaceChildren(rendered);
         this.draw();
       });
-      this.transcript.hold();
+      if (cause === "user") this.transcript.hold();
     } catch {
       // A reply that is not stored yet: its plain text is here already.
     }
@@ -169,7 +175,7 @@ export class Thinking {
   setDecision(decision) {
     this.note.textContent = decision ? sentNote(decision.action) : "";
     this.note.title = decision ? decision.why : "";
-    if (decision) this.root.dataset.sent = decision.action === "dropped" ? "no" : "yes";
+    if (decision) this.root.dataset.sent = ["dropped", "summarised"].includes(decision.action) ? "no" : "yes";
     else delete this.root.dataset.sent;
   }
 
@@ -232,6 +238,7 @@ const isHighSurrogate = (unit) => unit >= 0xd800 && unit < 0xdc00;
 function sentNote(action) {
   switch (action) {
     case "dropped": return "not sent";
+    case "summarised": return "not sent: summarised";
     case "verbatim": return "sent back as it was";
     case "field": return "sent back in a field";
     case "tags": return "sent back in tags";

@@ -4,9 +4,10 @@ import { duration, el, write } from "./dom.js";
 import { copyText } from "./markdown.js";
 import { get } from "./server.js";
 
-/** @typedef {{call: string, name: string, subject: string, arguments: string, state: string, startedAt: number | null, endedAt: number | null}} CallView */
+/** @typedef {{call: string, name: string, subject: string, arguments: string, state: string, startedAt: number | null, endedAt: number | null, output?: OutputView}} CallView */
+/** The newest output of a running command. @typedef {{tail: string, nLines: number}} OutputView */
 /** @typedef {{sign: string, number?: number, text: string}} LineView */
-/** @typedef {{call: string, state: string, lines: LineView[], more: number, nLines: number, added: number, removed: number}} ResultView */
+/** @typedef {{call: string, state: string, lines: LineView[], more: number, nLines: number, nWritten: number, added: number, removed: number}} ResultView */
 
 const STATES = /** @type {Record<string, string>} */ ({
   streaming: "writing the call", waiting: "waiting", running: "running", done: "", failed: "failed",
@@ -38,6 +39,9 @@ export class Tool {
     const chevron = el("span", { class: "chevron", "aria-hidden": "true" });
     this.button = el("button", { type: "button", class: "tool-head", "aria-expanded": "false" }, chevron, this.name, this.subject, this.state);
     this.body = el("div", { class: "tool-body" });
+    /** The end of what a running command wrote: one text node, in a window of a fixed height. */
+    this.tail = document.createTextNode("");
+    this.window = el("div", { class: "output live", tabindex: "0", role: "group", "aria-label": "Output so far" }, this.tail);
     this.body.id = `tool-${entry}-${index}`;
     this.button.setAttribute("aria-controls", this.body.id);
     this.root = el("section", { class: "tool" }, this.button, this.body);
@@ -48,9 +52,24 @@ export class Tool {
   isOpen() {
     const choice = this.transcript.choice(this.key);
     if (choice) return choice === "open";
+    // The newest output of a running command, in a small window.
+    if (this.isLive()) return true;
     // Changes and failures open by themselves.
     const isBad = ["failed", "denied"].includes(this.result?.state ?? "");
     return this.result !== null && (isBad || this.result.added + this.result.removed > 0);
+  }
+
+  /** It runs and has written something. */
+  isLive() {
+    return this.result === null && this.view.state === "running" && this.view.output !== undefined;
+  }
+
+  isCommand() {
+    try {
+      return typeof JSON.parse(this.view.arguments).command === "string";
+    } catch {
+      return false;
+    }
   }
 
   toggle() {
@@ -90,21 +109,29 @@ export class Tool {
   }
 
   draw() {
-    const { name, subject, state, startedAt, endedAt } = this.view;
+    const { name, subject, state } = this.view;
     const isOpen = this.isOpen();
     this.root.dataset.state = state;
     this.name.textContent = name;
     this.subject.textContent = subject;
     this.button.setAttribute("aria-expanded", String(isOpen));
-    const facts = [STATES[state] ?? state];
-    const { added = 0, removed = 0, nLines = 0 } = this.result ?? {};
-    if (added + removed > 0) facts.push(`+${added} −${removed}`);
-    else if (this.result && state === "done") facts.push(`${nLines} ${nLines === 1 ? "line" : "lines"}`);
-    if (startedAt && endedAt && endedAt - startedAt >= 1000) facts.push(duration(endedAt - startedAt));
-    this.state.textContent = facts.filter(Boolean).join(" · ");
+    this.drawHead();
     this.body.hidden = !isOpen;
     if (isOpen) this.drawBody();
     else this.body.replaceChildren();
+  }
+
+  /** What became of the call, and how long it takes. */
+  drawHead() {
+    const { state, startedAt, endedAt, output } = this.view;
+    const facts = [STATES[state] ?? state];
+    const { added = 0, removed = 0, nLines = 0, nWritten = 0 } = this.result ?? {};
+    if (added + removed > 0) facts.push(`+${added} −${removed}`);
+    else if (this.result && state === "done") facts.push(lines(this.isCommand() ? nWritten : nLines));
+    else if (this.isLive()) facts.push(lines(output?.nLines ?? 0));
+    const took = startedAt === null ? 0 : (endedAt ?? (state === "running" ? this.transcript.now() : startedAt)) - startedAt;
+    if (took >= 1000) facts.push(duration(endedAt === null ? Math.floor(took / 1000) * 1000 : took));
+    this.state.textContent = facts.filter(Boolean).join(" · ");
   }
 
   drawBody() {
@@ -112,10 +139,14 @@ export class Tool {
     const children = [];
     const pretty = prettyArguments(this.view.arguments);
     if (pretty && !this.result?.added && !this.result?.removed) children.push(el("pre", { class: "tool-arguments", tabindex: "0", "aria-label": "Arguments" }, pretty));
+    if (this.isLive()) {
+      this.tail.data = this.view.output?.tail ?? "";
+      children.push(this.window);
+    }
     if (this.result) {
-      const lines = this.showsAll ? this.result.lines : this.result.lines.slice(0, SHORT);
-      const hidden = this.result.nLines - lines.length;
-      children.push(output(lines));
+      const shown = this.showsAll ? this.result.lines : this.result.lines.slice(0, SHORT);
+      const hidden = this.result.nLines - shown.length;
+      children.push(output(shown));
       const row = el("div", { class: "tool-more" });
       if (hidden > 0) {
         const more = el("button", { type: "button", class: "quiet" }, `${hidden} more ${hidden === 1 ? "line" : "lines"}`);
@@ -127,7 +158,9 @@ export class Tool {
       row.append(copy);
       children.push(row);
     }
-    this.body.replaceChildren(...children);
+    const isSame = children.length === this.body.children.length && this.isLive() && this.body.lastElementChild === this.window;
+    if (!isSame) this.body.replaceChildren(...children);
+    if (this.isLive()) this.window.scrollTop = this.window.scrollHeight;
   }
 
   /** @param {HTMLElement} button */
@@ -137,6 +170,9 @@ export class Tool {
     copyText((result?.lines ?? []).map((line) => (line.sign === "@" ? "" : line.sign) + line.text).join("\n"), button);
   }
 }
+
+/** @param {number} count */
+const lines = (count) => `${count} ${count === 1 ? "line" : "lines"}`;
 
 /**
  * The arguments, one a line.

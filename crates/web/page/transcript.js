@@ -11,6 +11,9 @@ import { get } from "./server.js";
 /** @typedef {{kind: string, root: HTMLElement, thinking?: Thinking, tool?: Tool}} ShownBlock */
 /** @typedef {{view: EntryView, root: HTMLElement, blocks: ShownBlock[]}} ShownEntry */
 
+/** What a message is called. @type {Record<string, string>} */
+const LABELS = { user: "You", aside: "Note of aside" };
+
 /** The page follows new text if its end was this close. */
 const NEAR_END = 48;
 
@@ -43,7 +46,7 @@ export class Transcript {
     /** A write has set the place itself. */
     this.isPlaced = false;
     this.isHeld = false;
-    /** What grew in this frame. @type {Set<Thinking>} */
+    /** What grew in this frame. @type {Set<Thinking | Tool>} */
     this.undrawn = new Set();
     /** @type {Record<string, "open" | "folded">} */
     this.choices = {};
@@ -98,7 +101,7 @@ export class Transcript {
     const { isFollowing, isHeld } = this;
     this.isPlaced = this.isHeld = false;
     return () => {
-      for (const thinking of this.undrawn) thinking.draw();
+      for (const grown of this.undrawn) grown.draw();
       this.undrawn.clear();
       if (this.isPlaced) return;
       const grown = this.timeline.offsetHeight - before;
@@ -115,9 +118,9 @@ export class Transcript {
     };
   }
 
-  /** Draws it once, after all writes of this frame. @param {Thinking} thinking */
-  drawLater(thinking) {
-    this.undrawn.add(thinking);
+  /** Draws it once, after all writes of this frame. @param {Thinking | Tool} grown */
+  drawLater(grown) {
+    this.undrawn.add(grown);
   }
 
   /** The reader changes something: the page must not follow the text now. */
@@ -202,7 +205,7 @@ export class Transcript {
       return null;
     }
     if (view.role === "system") return null;
-    const label = view.role === "user" ? "You" : "Answer";
+    const label = LABELS[view.role] ?? "Answer";
     const root = el("article", { class: `entry ${view.role}`, "aria-label": label, "data-id": String(view.id), "data-state": view.state });
     const shown = { view, root, blocks: /** @type {ShownBlock[]} */ ([]) };
     this.entries.set(view.id, shown);
@@ -223,7 +226,10 @@ export class Transcript {
     if (old?.kind === value.kind && old.thinking) {
       const wasRunning = old.thinking.view.state === "running";
       old.thinking.update(/** @type {any} */ (value));
-      if (wasRunning && value.state !== "running") this.onThinkingEnd(old.thinking);
+      if (wasRunning && value.state !== "running") {
+        this.onThinkingEnd(old.thinking);
+        if (old.thinking.shape() === "open") old.thinking.load("end");
+      }
       return;
     }
     if (old?.kind === value.kind && old.tool) {
@@ -255,7 +261,10 @@ export class Transcript {
         this.adopt(tool);
         return { kind: value.kind, root: tool.root, tool };
       }
-      case "text": return { kind: value.kind, root: el("div", { class: "prose answer" }, ...value.nodes.map(markdownBlock)) };
+      case "text": {
+        const isAnswer = this.entries.get(id)?.view.role === "assistant";
+        return { kind: value.kind, root: el("div", { class: isAnswer ? "prose answer" : "prose" }, ...value.nodes.map(markdownBlock)) };
+      }
       case "prompt": return { kind: value.kind, root: el("div", { class: "prompt" }, value.text) };
       default: return { kind: value.kind, root: el("p", { class: "other" }, value.label ?? "") };
     }
@@ -280,6 +289,14 @@ export class Transcript {
     const tool = this.tools.get(result.call);
     if (tool) tool.setResult(result, key);
     else this.results.set(result.call, { result, key });
+  }
+
+  /** @param {{call: string, output: import("./tools.js").OutputView}} running */
+  setOutput({ call, output }) {
+    const tool = this.tools.get(call);
+    if (!tool) return;
+    tool.view.output = output;
+    this.drawLater(tool);
   }
 
   /** @param {{entry: number, block: number, text: string, title: string | null, tokens: number}} more */
@@ -364,6 +381,7 @@ export class Transcript {
   /** The seconds of what runs. */
   tick() {
     for (const thinking of this.thinking()) if (thinking.view.state === "running") thinking.drawHead();
+    for (const tool of this.tools.values()) if (tool.view.state === "running") tool.drawHead();
   }
 
   // Notes, which are not part of the conversation.

@@ -1,6 +1,7 @@
 //! A message and its blocks, as the server keeps them for its tabs.
 
 use aside_core::block::{Arguments, Block, Thinking, ThinkingSpan, Time};
+use aside_core::compaction::is_summary;
 use aside_core::message::{Message, Role};
 use aside_core::permission_question::escape_unsafe;
 use aside_core::terminal_text::terminal_safe_line;
@@ -12,7 +13,8 @@ use serde_json::json;
 use crate::frames::Position;
 use crate::transcript::WithText;
 use crate::view::{
-    BlockView, CallState, CallView, EntryView, Extent, Progress, Speaker, ThinkingView, UsageView, result, result_state,
+    BlockView, CallState, CallView, EntryView, Extent, OutputView, Progress, Speaker, ThinkingView, UsageView, result,
+    result_state,
 };
 
 /// Arguments that describe a call, the most useful first.
@@ -149,6 +151,8 @@ pub(crate) struct CallBody {
     pub state: CallState,
     pub started: Option<u64>,
     pub ended: Option<u64>,
+    /// What it wrote so far, while it runs.
+    pub output: Option<OutputView>,
 }
 
 impl CallBody {
@@ -160,6 +164,7 @@ impl CallBody {
             state: CallState::Streaming,
             started: None,
             ended: None,
+            output: None,
         }
     }
 
@@ -172,6 +177,7 @@ impl CallBody {
             state: self.state,
             started_at: self.started,
             ended_at: self.ended,
+            output: self.output.clone(),
         }
     }
 }
@@ -197,7 +203,7 @@ impl Body {
 
     pub(crate) fn of(block: &Block, role: Speaker) -> Body {
         match block {
-            Block::Text(text) if role == Speaker::Assistant => {
+            Block::Text(text) if matches!(role, Speaker::Assistant | Speaker::Aside) => {
                 Body::Answer(AnswerBody(MarkdownStream::finished(&text.text)))
             }
             Block::Text(text) => Body::Prompt(text.text.clone()),
@@ -231,10 +237,11 @@ impl Body {
         }
     }
 
-    /// How many bytes the next frame may need.
-    pub(crate) fn pending_bytes(&self) -> usize {
+    /// How many bytes of what a tab has already the next frame may send again.
+    pub(crate) fn resent_bytes(&self) -> usize {
         match self {
-            Body::Thinking(thinking) => thinking.text.len() - thinking.framed,
+            // Only what is new is sent.
+            Body::Thinking(_) => 0,
             Body::Call(call) => call.arguments.len(),
             Body::Answer(answer) => answer.0.source().len().min(1 << 10),
             Body::Prompt(_) | Body::Result { .. } | Body::Other(_) => 0,
@@ -279,6 +286,7 @@ impl Entry {
     pub(crate) fn of(id: i64, message: &Message) -> Entry {
         let role = match message.role {
             Role::System => Speaker::System,
+            Role::User if is_summary(message) || message.is_answer_now() => Speaker::Aside,
             Role::User => Speaker::User,
             Role::Assistant => Speaker::Assistant,
             Role::Tool => Speaker::Tool,
@@ -376,6 +384,7 @@ impl Entry {
                 && matches!(call.state, CallState::Streaming | CallState::Waiting | CallState::Running)
             {
                 call.state = CallState::NotRun;
+                call.output = None;
                 has_changed = true;
             }
         }

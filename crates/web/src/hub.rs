@@ -18,7 +18,7 @@ use tokio::sync::broadcast;
 use crate::entry::{Body, Entry};
 use crate::frames::{Frame, Position};
 use crate::transcript::Transcript;
-use crate::view::QuestionView;
+use crate::view::{OutputView, QuestionView};
 
 /// Growth is sent this often: a tab draws a frame in half of the time.
 const FLUSH_AFTER: Duration = Duration::from_millis(30);
@@ -67,6 +67,8 @@ struct HubState {
     turn: Turn,
     /// What the last request did with thinking, by message and block.
     sent: Value,
+    /// The first message that is not part of the summary, after a compaction.
+    kept_from: Option<i64>,
     notes: Vec<Value>,
     n_notes: u64,
     questions: Vec<(PendingQuestion, Instant)>,
@@ -142,6 +144,7 @@ impl Hub {
             prompts: Vec::new(),
             turn: Turn::default(),
             sent: json!([]),
+            kept_from: None,
             notes: Vec::new(),
             n_notes: 0,
             questions: Vec::new(),
@@ -218,6 +221,12 @@ impl Hub {
         drop(self.frames.send(hello));
     }
 
+    /// A block of a message that a tab may have.
+    pub(crate) fn block(&self, entry: i64, block: usize) -> Option<Body> {
+        let state = self.lock();
+        state.transcript.entries().iter().find(|one| one.id == entry)?.blocks.get(block).cloned()
+    }
+
     pub(crate) fn is_reader(&self) -> bool {
         matches!(self.lock().access, HubAccess::Reader)
     }
@@ -230,7 +239,7 @@ impl Hub {
             HubAccess::Reader => return Err(CommandRefusal::OpenElsewhere),
             HubAccess::Ended => return Err(CommandRefusal::Invalid("the session has ended".to_owned())),
         };
-        if matches!(command, Command::Terminal(_)) {
+        if matches!(command, Command::Terminal(_) | Command::Shell { .. }) {
             return Err(CommandRefusal::Invalid("this command is for a terminal".to_owned()));
         }
         if let Command::Answer { id, answer } = &command {
@@ -253,17 +262,23 @@ impl Hub {
     pub(crate) fn pump(&self, updates: &Receiver<Update>, stored: &StoredEntries<'_>) {
         let mut flushed = Instant::now();
         loop {
-            let pending = self.lock().transcript.pending_bytes();
-            let delay = FLUSH_AFTER.max(Duration::from_millis((pending * 1000 / RESENT_BYTES_PER_SECOND) as u64));
-            let update = match pending {
-                0 => updates.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                _ => updates.recv_timeout((flushed + delay).saturating_duration_since(Instant::now())),
+            let resent = self.lock().transcript.resent_bytes();
+            let update = match resent {
+                None => updates.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(bytes) => {
+                    let delay = Duration::from_millis((bytes * 1000 / RESENT_BYTES_PER_SECOND) as u64).max(FLUSH_AFTER);
+                    match (flushed + delay).checked_duration_since(Instant::now()) {
+                        Some(left) => updates.recv_timeout(left),
+                        // Also if more updates are waiting: a fast reply must not hold the frame back.
+                        None => Err(RecvTimeoutError::Timeout),
+                    }
+                }
             };
             let mut state = self.lock();
             match update {
                 Ok(update) => {
                     let grows = matches!(update, Update::Grew { .. } | Update::Item { .. });
-                    if !grows || state.transcript.pending_bytes() == 0 {
+                    if !grows || resent.is_none() {
                         flushed = Instant::now();
                     }
                     if !grows {
@@ -379,14 +394,8 @@ impl HubState {
                 let model = self.turn.sending.model.clone();
                 self.transcript.opened(block, &opening, now_ms(), &model)
             }
-            Update::Item { block } => {
-                self.transcript.item(block);
-                Vec::new()
-            }
-            Update::Grew { block, text } => {
-                self.transcript.grew(block, &text);
-                Vec::new()
-            }
+            Update::Item { block } => optional(self.transcript.item(block)),
+            Update::Grew { block, text } => optional(self.transcript.grew(block, &text)),
             Update::Refiled { block, to } => optional(self.transcript.refiled(block, to, now_ms())),
             Update::ClosedAsStreamed { block, span, sealed_bytes } => {
                 self.transcript.closed_as_streamed(block, span, sealed_bytes)
@@ -405,8 +414,9 @@ impl HubState {
             }
             Update::Noted(note) => one(self.note("notice", json!({"what": note.message}))),
             Update::ToolStarted(call) => optional(self.transcript.tool_started(&call, now_ms())),
-            // The page shows the output when the call has ended.
-            Update::ToolOutput { .. } => Vec::new(),
+            Update::ToolOutput { call, tail, n_lines } => {
+                optional(self.transcript.tool_output(&call, OutputView::new(&tail, n_lines)))
+            }
             Update::ToolEnded(result) => self.transcript.tool_ended(&result, now_ms()),
             Update::Recorded(message) => optional(self.transcript.recorded(&message)),
             Update::TurnEnded(end) => self.turn_ended(&end),
@@ -428,11 +438,18 @@ impl HubState {
                 let (kind, value) = output_view(&output);
                 one(self.note(kind, value))
             }
+            Update::Compacted { summarised, kept, .. } => {
+                let entries = self.transcript.entries();
+                let first_kept = entries.len().checked_sub(kept).and_then(|at| entries.get(at));
+                self.kept_from = Some(first_kept.map_or(i64::MAX, |entry| entry.id));
+                one(self.note("line", json!({"what": wording::compacted(summarised)})))
+            }
             Update::Restored(messages) => {
                 let reloaded = stored(&self.id);
                 let local = || messages.iter().zip(1..).map(|(message, id)| Entry::of(id, message)).collect();
                 let (entries, earlier) = reloaded.unwrap_or_else(|| (local(), None));
                 self.transcript = Transcript::new(entries, earlier);
+                self.kept_from = None;
                 one(self.transcript.whole())
             }
             Update::Undone(text) => one(self.frame("undone", &json!({"text": text}))),
@@ -456,6 +473,8 @@ impl HubState {
                 self.lists = *lists;
                 one(self.frame("lists", &json!(self.lists)))
             }
+            // The page asks for no live lists.
+            Update::Models(_) => Vec::new(),
             Update::PromptHistory(prompts) => {
                 let newest = prompts.len().saturating_sub(100);
                 self.prompts = prompts.into_iter().skip(newest).collect();
@@ -486,7 +505,8 @@ impl HubState {
             let block = row.block.filter(|block| matches!(entry.blocks.get(*block), Some(Body::Thinking(_))))?;
             Some(json!({"entry": entry.id, "block": block, "action": row.action, "why": row.why}))
         };
-        let known: Vec<Value> = sending.decisions.iter().filter_map(row).collect();
+        let mut known: Vec<Value> = sending.decisions.iter().filter_map(row).collect();
+        known.extend(self.kept_from.into_iter().flat_map(|kept_from| summarised(entries, kept_from)));
         let rows = &sending.decisions;
         self.sent = json!({"blocks": known, "rows": rows});
         frames.push(self.frame("sent", &self.sent));
@@ -523,6 +543,19 @@ impl HubState {
         self.id = id;
         vec![self.hello()]
     }
+}
+
+/// The thinking of messages that are replaced by a summary.
+fn summarised(entries: &[Entry], kept_from: i64) -> impl Iterator<Item = Value> {
+    let of_entry = |entry: &Entry| {
+        let (id, blocks) = (entry.id, entry.blocks.iter().enumerate());
+        let thinking = blocks.filter(|(_, body)| matches!(body, Body::Thinking(_))).map(|(block, _)| block);
+        thinking.map(move |block| (id, block)).collect::<Vec<_>>()
+    };
+    let older = entries.iter().take_while(move |entry| entry.id != kept_from);
+    older.flat_map(of_entry).map(|(entry, block)| {
+        json!({"entry": entry, "block": block, "action": "summarised", "why": "this turn was replaced by a summary"})
+    })
 }
 
 fn question_view(question: &PendingQuestion, asked: Instant) -> QuestionView {

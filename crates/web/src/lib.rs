@@ -29,7 +29,7 @@ pub use secret::{SecretChoice, WebSecret};
 pub use sessions::{OptionsMaker, Sessions};
 
 /// How often sessions without tabs are looked for.
-const CLOSE_IDLE_EVERY: Duration = Duration::from_secs(10);
+const CLOSE_IDLE_EVERY: Duration = Duration::from_secs(2);
 
 /// A server that listens.
 pub struct WebServer {

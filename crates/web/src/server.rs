@@ -66,13 +66,15 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
 /// Refuses what does not come from the page, and adds the headers of every answer.
 async fn guarded(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
     let checked = guard::check(server.listen, request.method(), request.headers());
-    let is_open = !request.uri().path().starts_with("/api/") || request.uri().path() == "/api/login";
+    let is_let_in = match Admission::of(&server, &request) {
+        Admission::Granted => true,
+        Admission::IfOwnUser(peer) => checked.is_ok() && is_own_user(peer, server.listen).await,
+        Admission::Refused => false,
+    };
     let mut response = match checked {
         Err(refusal @ Refusal::ContentType) => error(StatusCode::UNSUPPORTED_MEDIA_TYPE, refusal.as_str()),
         Err(refusal) => error(StatusCode::FORBIDDEN, refusal.as_str()),
-        Ok(()) if is_open || guard::is_logged_in(&server.secret, server.listen.port(), request.headers()) => {
-            next.run(request).await
-        }
+        Ok(()) if is_let_in => next.run(request).await,
         Ok(()) => error(StatusCode::UNAUTHORIZED, "unauthorized"),
     };
     let headers = response.headers_mut();
@@ -86,6 +88,36 @@ async fn guarded(State(server): State<Arc<Server>>, request: Request, next: Next
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     response
+}
+
+/// Who gets in. Another user can take the port while this server does not run, and so get the cookie from the browser.
+enum Admission {
+    Granted,
+    /// If this connection belongs to the user who started the server.
+    IfOwnUser(SocketAddr),
+    Refused,
+}
+
+impl Admission {
+    fn of(server: &Server, request: &Request) -> Admission {
+        let path = request.uri().path();
+        if !path.starts_with("/api/") || path == "/api/login" {
+            return Admission::Granted;
+        }
+        if !guard::is_logged_in(&server.secret, server.listen.port(), request.headers()) {
+            return Admission::Refused;
+        }
+        match (&server.fixed_token, request.extensions().get::<ConnectInfo<SocketAddr>>()) {
+            // Whoever has the token may log in, whichever user it is.
+            (Some(_), _) => Admission::Granted,
+            (None, Some(ConnectInfo(peer))) => Admission::IfOwnUser(*peer),
+            (None, None) => Admission::Refused,
+        }
+    }
+}
+
+async fn is_own_user(peer: SocketAddr, listen: SocketAddr) -> bool {
+    matches!(blocking(move || is_other_user(peer, listen)).await, Ok(false))
 }
 
 fn answer(status: StatusCode, value: &Value) -> Response {
@@ -132,10 +164,7 @@ async fn login(
     let value: Value = serde_json::from_slice(&body).unwrap_or_default();
     let token = value.get("token").and_then(Value::as_str).unwrap_or_default();
     let is_fixed = server.fixed_token.as_ref().is_some_and(|fixed| server.secret.is_same(fixed, token));
-    let listen = server.listen;
-    let is_accepted = is_fixed
-        || (matches!(blocking(move || is_other_user(peer, listen)).await, Ok(false))
-            && server.secret.use_login_token(token));
+    let is_accepted = is_fixed || (is_own_user(peer, server.listen).await && server.secret.use_login_token(token));
     if !is_accepted {
         return error(StatusCode::UNAUTHORIZED, "unauthorized");
     }
@@ -270,7 +299,8 @@ fn typed_command(command: Command) -> Result<Command, Box<Response>> {
         {
             Err(local(&name, &rest))
         }
-        ParsedLine::Command(Command::Terminal(_)) => {
+        ParsedLine::Command(Command::Theme(_)) => Err(local("theme", "")),
+        ParsedLine::Command(Command::Terminal(_) | Command::Mouse(_)) => {
             let value = json!({"error": "invalid", "what": "this command is for a terminal"});
             Err(Box::new(answer(StatusCode::BAD_REQUEST, &value)))
         }
@@ -290,7 +320,10 @@ fn typed_command(command: Command) -> Result<Command, Box<Response>> {
         ParsedLine::Local(LocalCommand::Reader) => Err(local("reader", "")),
         ParsedLine::Local(LocalCommand::CopyAnswer) => Err(local("copyAnswer", "")),
         ParsedLine::Local(LocalCommand::CopyThinking) => Err(local("copyThinking", "")),
-        ParsedLine::Local(LocalCommand::Theme(_)) => Err(local("theme", "")),
+        ParsedLine::Local(LocalCommand::Find(_)) => {
+            let value = json!({"error": "invalid", "what": "the browser finds text in this page", "hint": "Ctrl+F"});
+            Err(Box::new(answer(StatusCode::BAD_REQUEST, &value)))
+        }
         ParsedLine::Invalid { what, hint } => {
             Err(Box::new(answer(StatusCode::BAD_REQUEST, &json!({"error": "invalid", "what": what, "hint": hint}))))
         }

@@ -23,7 +23,7 @@ const PAGE_MESSAGES: usize = 40;
 const PAGE_BYTES: usize = 512 << 10;
 const MIN_PAGE_MESSAGES: usize = 4;
 /// A session without tabs is closed after this long, so that another program can continue it.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_secs(8);
 /// How often the store is read for a session that another process writes.
 const FOLLOW_EVERY: Duration = Duration::from_millis(600);
 /// Sessions that can be open at once. Each has a thread and its history in memory.
@@ -271,13 +271,23 @@ impl Sessions {
         Ok(json!({"entries": views, "earlier": earlier}))
     }
 
-    /// A whole block: thinking as Markdown, an output with all its lines.
-    pub(crate) fn block(&self, id: &str, entry_id: i64, block: usize) -> Result<Value, OpenError> {
+    fn stored_block(&self, id: &str, entry_id: i64, block: usize) -> Result<Body, OpenError> {
         let query = PageQuery { from: Some(MessageId(entry_id)), limit: 1 };
         let page = self.store.page(&SessionId::new(id), query).map_err(|error| failed(&error))?;
         let found = page.messages.iter().find(|message| message.id.0 == entry_id).map(entry);
         let body = found.and_then(|mut entry| (block < entry.blocks.len()).then(|| entry.blocks.remove(block)));
-        Ok(match body.ok_or(OpenError::NotFound)? {
+        body.ok_or(OpenError::NotFound)
+    }
+
+    /// A whole block: thinking as Markdown, an output with all its lines.
+    pub(crate) fn block(&self, id: &str, entry_id: i64, block: usize) -> Result<Value, OpenError> {
+        // A reply that is still being received is complete here, and a little behind in the store.
+        let live = self.open_hub(id).and_then(|hub| hub.block(entry_id, block));
+        let body = match live {
+            Some(body) => body,
+            None => self.stored_block(id, entry_id, block)?,
+        };
+        Ok(match body {
             Body::Result { call, state, text } => json!(BlockView::Result(result(&call, state, &text, Extent::Whole))),
             body @ Body::Thinking(_) => {
                 let mut value = json!(body.view(WithText::Yes));

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::entry::{Body, CallBody, Entry, ThinkingBody};
 use crate::frames::{Frame, Position};
-use crate::view::{CallState, Extent, Progress, Speaker, result, result_state};
+use crate::view::{CallState, Extent, OutputView, Progress, Speaker, result, result_state};
 
 /// Folded thinking of this many bytes, the newest, is sent with its text, so that the browser's own search finds it.
 const MOUNTED_BYTES: usize = 2 << 20;
@@ -139,10 +139,10 @@ impl Transcript {
         }
     }
 
-    /// How many bytes the next frame may need.
-    pub(crate) fn pending_bytes(&self) -> usize {
-        let body = self.grown.and_then(|(at, block)| self.entries.get(at)?.blocks.get(block));
-        body.map_or(0, Body::pending_bytes)
+    /// How many bytes the next frame sends again; none if nothing grew.
+    pub(crate) fn resent_bytes(&self) -> Option<usize> {
+        let (at, block) = self.grown?;
+        Some(self.entries.get(at)?.blocks.get(block)?.resent_bytes())
     }
 
     pub(crate) fn set_next_id(&mut self, id: i64) {
@@ -195,24 +195,30 @@ impl Transcript {
         Some((at, block, body))
     }
 
-    /// More text. The frame follows at the next flush.
-    pub(crate) fn grew(&mut self, id: BlockId, text: &str) {
-        let Some((at, block, body)) = self.live_body(id) else { return };
+    /// More text. Its frame follows at the next flush; the frame is for another block that grew before.
+    pub(crate) fn grew(&mut self, id: BlockId, text: &str) -> Option<Frame> {
+        let (at, block, body) = self.live_body(id)?;
         match body {
             Body::Thinking(thinking) => thinking.push(text),
             Body::Answer(answer) => answer.push(text),
             Body::Call(call) => call.arguments.push_str(text),
-            Body::Prompt(_) | Body::Result { .. } | Body::Other(_) => return,
+            Body::Prompt(_) | Body::Result { .. } | Body::Other(_) => return None,
         }
-        self.grown = Some((at, block));
+        self.grows(at, block)
     }
 
     /// A summary item begins.
-    pub(crate) fn item(&mut self, id: BlockId) {
-        if let Some((at, block, Body::Thinking(thinking))) = self.live_body(id) {
-            thinking.item();
-            self.grown = Some((at, block));
-        }
+    pub(crate) fn item(&mut self, id: BlockId) -> Option<Frame> {
+        let (at, block, Body::Thinking(thinking)) = self.live_body(id)? else { return None };
+        thinking.item();
+        self.grows(at, block)
+    }
+
+    /// Remembers which block grew. Blocks may grow in turn.
+    fn grows(&mut self, at: usize, block: usize) -> Option<Frame> {
+        let before = if self.grown.is_some_and(|grown| grown != (at, block)) { self.flush() } else { None };
+        self.grown = Some((at, block));
+        before
     }
 
     /// Text turned out to be thinking, or the other way round.
@@ -299,11 +305,19 @@ impl Transcript {
         self.block_frame(at, block, WithText::Yes)
     }
 
+    /// The newest output of a running command. Only the output is sent: the arguments may be long.
+    pub(crate) fn tool_output(&mut self, call: &str, output: OutputView) -> Option<Frame> {
+        let (at, block, shown) = self.call(call)?;
+        let data = json!({"call": call, "output": output});
+        shown.output = Some(output);
+        Some(self.frame(at, block, "output", &data))
+    }
+
     pub(crate) fn tool_ended(&mut self, ended: &ToolResult, now: u64) -> Vec<Frame> {
         let text = ended.described();
         let state = result_state(ended.is_error, &text);
         let Some((at, block, shown)) = self.call(&ended.id) else { return Vec::new() };
-        (shown.state, shown.ended) = (state, Some(now));
+        (shown.state, shown.ended, shown.output) = (state, Some(now), None);
         let facts = self.block_frame(at, block, WithText::Yes);
         let output = self.frame(at, block, "result", &json!(result(&ended.id, state, &text, Extent::First)));
         facts.into_iter().chain([output]).collect()
@@ -435,4 +449,71 @@ pub(crate) enum WithText {
 /// Tells a tab to cut back to what the store has.
 fn rewind(to: Position) -> Frame {
     Frame::new(to, "rewind", &to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(frame: &Frame) -> serde_json::Value {
+        let data = frame.text.lines().find_map(|line| line.strip_prefix("data: "));
+        data.and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default()
+    }
+
+    /// The text of thinking that a tab has after these frames.
+    fn text_of(frames: &[Frame], block: u64) -> String {
+        let grown = frames.iter().map(data).filter(|data| data["block"] == block);
+        grown.filter_map(|data| data["text"].as_str().map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn w3_blocks_that_grow_in_turn_lose_nothing() {
+        let mut transcript = Transcript::default();
+        let mut frames = Vec::new();
+        for id in 0..2 {
+            frames.extend(transcript.opened(BlockId(id), &OpenedBlock::Thinking, 1, "m"));
+        }
+        for turn in 0..50 {
+            for id in 0..2 {
+                frames.extend(transcript.grew(BlockId(id), &format!("{id}.{turn} ")));
+            }
+        }
+        for id in 0..2 {
+            frames.extend(transcript.flush());
+            frames.extend(transcript.closed_as_streamed(BlockId(id), None, 0));
+        }
+        for id in 0..2_u64 {
+            let expected: String = (0..50).map(|turn| format!("{id}.{turn} ")).collect();
+            assert_eq!(text_of(&frames, id), expected, "block {id}");
+        }
+    }
+
+    #[test]
+    fn t17_a_tab_that_opens_later_gets_the_output_so_far() {
+        let mut transcript = Transcript::default();
+        let call = ToolCall {
+            id: aside_core::block::CallId::Given("c1".to_owned()),
+            name: "shell".to_owned(),
+            arguments: aside_core::block::Arguments::Json(r#"{"command":"make"}"#.to_owned()),
+            seal: None,
+            native: None,
+            extra: Default::default(),
+        };
+        let message = Message::new(Role::Assistant, vec![aside_core::block::Block::ToolCall(call.clone())]);
+        transcript.recorded(&message);
+        transcript.tool_started(&call, 1);
+        let frame = transcript.tool_output("c1", OutputView::new("ut\nthree\n", 3)).expect("the call is known");
+        assert_eq!(data(&frame)["output"], json!({"tail": "three\n", "nLines": 3}), "no line is cut in two");
+        assert_eq!(data(&transcript.whole())["entries"][0]["blocks"][0]["output"]["nLines"], 3);
+        assert!(transcript.tool_output("c2", OutputView::new("x", 1)).is_none());
+        let result = ToolResult {
+            id: "c1".to_owned(),
+            name: "shell".to_owned(),
+            content: "done".to_owned(),
+            is_error: false,
+            media: Vec::new(),
+        };
+        transcript.tool_ended(&result, 2);
+        assert!(data(&transcript.whole())["entries"][0]["blocks"][0]["output"].is_null(), "the result replaces it");
+    }
 }

@@ -3,6 +3,7 @@
 use aside_core::event::Usage;
 use aside_core::permission_question::{AnswerChoices, QuestionLayout, escape_unsafe, render};
 use aside_front::PendingQuestion;
+use aside_front::command_result::command_lines;
 use aside_front::diff_lines::{DiffLine, DiffScanner, changed, has_diff};
 use aside_markdown::Node;
 use serde::Serialize;
@@ -28,6 +29,8 @@ pub(crate) enum Speaker {
     User,
     Assistant,
     Tool,
+    /// aside itself: a summary of older turns, or a request for the answer.
+    Aside,
 }
 
 /// A message.
@@ -125,6 +128,27 @@ pub(crate) struct CallView {
     pub state: CallState,
     pub started_at: Option<u64>,
     pub ended_at: Option<u64>,
+    /// What it wrote so far, while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputView>,
+}
+
+/// The newest output of a running command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OutputView {
+    /// The last lines; the first of them is whole.
+    pub tail: String,
+    pub n_lines: u64,
+}
+
+impl OutputView {
+    pub(crate) fn new(tail: &str, n_lines: u64) -> OutputView {
+        // A tail of all lines begins with the first one. Otherwise its first line may be cut.
+        let is_all = tail.lines().count() as u64 >= n_lines;
+        let whole = if is_all { tail } else { tail.split_once('\n').map_or(tail, |(_, rest)| rest) };
+        OutputView { tail: whole.to_owned(), n_lines }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -136,6 +160,8 @@ pub(crate) struct ResultView {
     /// How many lines are left out of `lines`.
     pub more: usize,
     pub n_lines: usize,
+    /// How many lines a command wrote, without those that aside added.
+    pub n_written: usize,
     pub added: usize,
     pub removed: usize,
 }
@@ -187,7 +213,8 @@ pub(crate) fn result(call: &str, state: CallState, text: &str, extent: Extent) -
         lines.push(if is_diff { diff_line(&mut scanner, line) } else { plain_line(line, extent) });
     }
     let (added, removed) = if is_diff { changed(text) } else { (0, 0) };
-    ResultView { call: call.to_owned(), state, more: n_lines - lines.len(), lines, n_lines, added, removed }
+    let (more, n_written) = (n_lines - lines.len(), command_lines(text));
+    ResultView { call: call.to_owned(), state, more, lines, n_lines, n_written, added, removed }
 }
 
 fn plain_line(line: &str, extent: Extent) -> LineView {

@@ -1,5 +1,6 @@
 //! The methods of the protocol.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -7,7 +8,7 @@ use aside_front::Command;
 use serde_json::{Value, json};
 
 use super::open_session::ModeAnswer;
-use super::{Effect, OpenAnswer, OpenRequest, Opening, Peer, SessionKey, SessionToOpen};
+use super::{AskedClient, ClientFiles, Effect, OpenAnswer, OpenRequest, Opening, Peer, SessionKey, SessionToOpen};
 use crate::requests::{
     CancelRequest, Initialize, ListSessions, LoadSession, NewSession, OneSession, Prompt, SetConfigOption, SetMode,
     read,
@@ -29,19 +30,36 @@ impl Peer {
             Incoming::Notification { method, params } => self.notification(&method, params),
             Incoming::Response { id, result } => {
                 // The question may have been withdrawn.
-                if let Some((key, question)) = self.questions.remove(&id) {
-                    let answer = permission::answer(&result);
-                    self.effects.push(Effect::Command(key, Command::Answer { id: question, answer }));
+                if let Some((key, what)) = self.asked.remove(&id) {
+                    self.answered(key, what, &result);
                 }
             }
         }
+    }
+
+    /// The client has answered what it was asked for.
+    fn answered(&mut self, key: SessionKey, what: AskedClient, result: &Result<Value, Value>) {
+        let (id, answer) = match what {
+            AskedClient::Permission(question) if self.client.forms && permission::wants_form(result) => {
+                let Some(session) = self.sessions.get(&key).map(|session| session.id().to_owned()) else { return };
+                let params = permission::form(&session);
+                return self.ask_client(key, AskedClient::Message(question), "elicitation/create", params);
+            }
+            AskedClient::Permission(question) => (question, permission::answer(result)),
+            AskedClient::Message(question) => (question, permission::form_answer(result)),
+            AskedClient::File(ticket) => {
+                let text = result.as_ref().ok().and_then(|result| result.get("content")?.as_str().map(str::to_owned));
+                return self.effects.push(Effect::FileText(ticket, text));
+            }
+        };
+        self.effects.push(Effect::Command(key, Command::Answer { id, answer }));
     }
 
     fn request(&mut self, id: &RequestId, method: &str, params: Value, now: Instant) -> Result<(), RpcError> {
         match method {
             "initialize" => {
                 let request: Initialize = read(method, params)?;
-                self.notices = request.notices();
+                self.client = request.abilities();
                 self.respond(id, initialized());
             }
             "session/new" => self.open(id, SessionToOpen::New, read(method, params)?, OpenAnswer::New)?,
@@ -145,17 +163,26 @@ impl Peer {
         if let Some(mut session) = self.sessions.remove(&key) {
             session.end(&mut self.effects);
         }
-        self.questions.retain(|_, (asked_by, _)| *asked_by != key);
+        let (of_session, others) = self.asked.drain().partition(|(_, (asked_by, _))| *asked_by == key);
+        self.asked = others;
+        let of_session: HashMap<RequestId, (SessionKey, AskedClient)> = of_session;
+        for (_, what) in of_session.into_values() {
+            if let AskedClient::File(ticket) = what {
+                self.effects.push(Effect::FileText(ticket, None));
+            }
+        }
     }
 
     fn open(
         &mut self,
         request: &RequestId,
         session: SessionToOpen,
-        NewSession { cwd, mcp_servers }: NewSession,
+        NewSession { cwd, mcp_servers, additional_directories }: NewSession,
         answer: OpenAnswer,
     ) -> Result<(), RpcError> {
         let folder = absolute(cwd)?;
+        let additional = additional_directories.unwrap_or_default().into_iter();
+        let additional_folders = additional.map(additional_folder).collect::<Result<Vec<_>, _>>()?;
         let mcp_servers = mcp_servers.unwrap_or_default();
         mcp_servers.iter().try_for_each(|server| server.check())?;
         let mut replaces = None;
@@ -178,7 +205,9 @@ impl Peer {
         self.next_key += 1;
         let key = SessionKey(self.next_key);
         self.opening.insert(key, Opening { request: request.clone(), folder: folder.clone(), answer });
-        self.effects.push(Effect::Open(Box::new(OpenRequest { key, session, folder, mcp_servers, replaces })));
+        let files = if self.client.files { ClientFiles::Offered } else { ClientFiles::NotOffered };
+        let request = OpenRequest { key, session, folder, mcp_servers, additional_folders, files, replaces };
+        self.effects.push(Effect::Open(Box::new(request)));
         Ok(())
     }
 
@@ -194,6 +223,16 @@ fn absolute(folder: PathBuf) -> Result<PathBuf, RpcError> {
     Err(RpcError::invalid_params(format!("cwd is `{}`; it must be an absolute path", folder.display())))
 }
 
+/// A folder besides the working directory. All of the disk would leave nothing to ask about.
+fn additional_folder(folder: PathBuf) -> Result<PathBuf, RpcError> {
+    let what = match folder.components().count() {
+        _ if !folder.is_absolute() => "must be an absolute path",
+        ..=1 => "is the whole disk; name a folder",
+        _ => return Ok(folder),
+    };
+    Err(RpcError::invalid_params(format!("the additional directory `{}` {what}", folder.display())))
+}
+
 /// Whatever version the client asks for, this is the one we have.
 fn initialized() -> Value {
     json!({
@@ -202,7 +241,7 @@ fn initialized() -> Value {
             "loadSession": true,
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
             "mcpCapabilities": {"http": true, "sse": false},
-            "sessionCapabilities": {"list": {}, "delete": {}, "resume": {}, "close": {}},
+            "sessionCapabilities": {"list": {}, "delete": {}, "resume": {}, "close": {}, "additionalDirectories": {}},
         },
         "authMethods": [],
         "agentInfo": {"name": "aside", "title": "aside", "version": env!("CARGO_PKG_VERSION")},

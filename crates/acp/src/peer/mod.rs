@@ -4,7 +4,7 @@ mod dispatch;
 mod open_session;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,16 +12,20 @@ use aside_core::message::Message;
 use aside_front::{Command, QuestionId, Status, Update};
 use serde_json::json;
 
-use crate::requests::McpServer;
+use crate::permission::WithForm;
+use crate::requests::{ClientAbilities, McpServer};
 use crate::rpc::{self, RequestId, RpcError};
 use crate::session_update::SessionUpdate;
 use crate::slash_commands;
-use crate::translator::Notices;
 use open_session::OpenSession;
 
 /// Names a session within this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionKey(pub u64);
+
+/// Names a file that a tool waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileTicket(pub u64);
 
 /// What the owner of the peer has to do, in order.
 #[derive(Debug, PartialEq)]
@@ -31,6 +35,8 @@ pub enum Effect {
     /// Open a session, then call [`Peer::opened`].
     Open(Box<OpenRequest>),
     Command(SessionKey, Command),
+    /// What the client answered to [`Peer::read_file`]; none if it cannot read the file.
+    FileText(FileTicket, Option<String>),
     /// End the session, then call [`Peer::done`].
     Close(SessionKey, RequestId),
     /// End the session if it is open, delete it, then call [`Peer::done`].
@@ -55,8 +61,18 @@ pub struct OpenRequest {
     /// The working directory, absolute.
     pub folder: PathBuf,
     pub mcp_servers: Vec<McpServer>,
+    /// Folders in which tools work as in the working directory, absolute.
+    pub additional_folders: Vec<PathBuf>,
+    pub files: ClientFiles,
     /// A session to end first: the same one, opened before.
     pub replaces: Option<SessionKey>,
+}
+
+/// Whether the client can read files, with the text that is not saved yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientFiles {
+    Offered,
+    NotOffered,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,14 +131,32 @@ enum OpenAnswer {
 /// The agent's side of one connection.
 #[derive(Debug, Default)]
 pub struct Peer {
-    notices: Notices,
+    client: ClientAbilities,
     next_key: u64,
     next_request: i64,
     opening: HashMap<SessionKey, Opening>,
     sessions: HashMap<SessionKey, OpenSession>,
-    /// Questions that the client has not answered yet.
-    questions: HashMap<RequestId, (SessionKey, QuestionId)>,
+    /// Requests that the client has not answered yet.
+    asked: HashMap<RequestId, (SessionKey, AskedClient)>,
     effects: Vec<Effect>,
+}
+
+/// What the client was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AskedClient {
+    Permission(QuestionId),
+    /// The text of an answer, in a form.
+    Message(QuestionId),
+    File(FileTicket),
+}
+
+impl AskedClient {
+    fn is_about(self, question: QuestionId) -> bool {
+        match self {
+            AskedClient::Permission(id) | AskedClient::Message(id) => id == question,
+            AskedClient::File(_) => false,
+        }
+    }
 }
 
 impl Peer {
@@ -141,20 +175,40 @@ impl Peer {
 
     /// Takes an update of a session. An update of a session that was closed is ignored.
     pub fn update(&mut self, key: SessionKey, update: &Update, now: Instant) -> Vec<Effect> {
-        let Peer { sessions, effects, questions, next_request, .. } = self;
+        let Peer { sessions, effects, asked, next_request, client, .. } = self;
         if let Some(session) = sessions.get_mut(&key) {
             if let Update::QuestionAsked(question) = update {
                 *next_request += 1;
                 let id = RequestId::Number(*next_request);
-                session.ask(&id, question, effects);
-                questions.insert(id, (key, question.id));
+                let with_form = if client.forms { WithForm::Yes } else { WithForm::No };
+                session.ask(&id, question, with_form, effects);
+                asked.insert(id, (key, AskedClient::Permission(question.id)));
             }
             if let Update::QuestionWithdrawn(withdrawn) = update {
-                questions.retain(|_, question| *question != (key, *withdrawn));
+                asked.retain(|_, (asked_by, what)| *asked_by != key || !what.is_about(*withdrawn));
             }
             session.update(update, now, effects);
         }
         self.take_effects()
+    }
+
+    /// Asks the client for the text of a file; the answer is an [`Effect::FileText`].
+    pub fn read_file(&mut self, key: SessionKey, ticket: FileTicket, path: &Path) -> Vec<Effect> {
+        match self.sessions.get(&key).map(|session| session.id().to_owned()) {
+            Some(session) => {
+                let params = json!({"sessionId": session, "path": path.display().to_string()});
+                self.ask_client(key, AskedClient::File(ticket), "fs/read_text_file", params);
+            }
+            None => self.effects.push(Effect::FileText(ticket, None)),
+        }
+        self.take_effects()
+    }
+
+    fn ask_client(&mut self, key: SessionKey, what: AskedClient, method: &str, params: serde_json::Value) {
+        self.next_request += 1;
+        let id = RequestId::Number(self.next_request);
+        self.effects.push(Effect::Send(rpc::request(&id, method, params)));
+        self.asked.insert(id, (key, what));
     }
 
     /// When [`Peer::tick`] has something to do.
@@ -176,7 +230,7 @@ impl Peer {
             Err(what) => self.fail(Some(&request), &RpcError::internal(what)),
             Ok(opened) => {
                 let id = opened.id.clone();
-                let (mut session, messages) = OpenSession::new(opened, folder, self.notices, now);
+                let (mut session, messages) = OpenSession::new(opened, folder, self.client, now);
                 if answer == OpenAnswer::Replay {
                     session.replay(&messages, &mut self.effects);
                 }

@@ -7,17 +7,19 @@ use std::time::{Duration, Instant};
 
 use aside_core::message::Message;
 use aside_core::turn::TurnEnd;
-use aside_front::wording::{HintStyle, turn_end};
+use aside_front::wording::{HintStyle, compacted, turn_end};
 use aside_front::{Command, CommandOutput, PendingQuestion, Sending, Status, ToolMode, Update, sent_report};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Effect, OpenedSession, SessionAccess, SessionKey};
+use crate::permission::WithForm;
 use crate::prompt::Prompt;
+use crate::requests::ClientAbilities;
 use crate::rpc::{self, RequestId, RpcError};
 use crate::session_update::{AsideMeta, NoticeSeverity, SessionUpdate};
 use crate::slash_commands::{ParsedPrompt, markdown, parse_prompt};
-use crate::translator::{Notices, Translator};
+use crate::translator::Translator;
 use crate::{options, permission};
 
 /// A client is told after this time that the provider has sent nothing.
@@ -88,11 +90,11 @@ impl OpenSession {
     pub(super) fn new(
         opened: OpenedSession,
         folder: PathBuf,
-        notices: Notices,
+        client: ClientAbilities,
         now: Instant,
     ) -> (OpenSession, Messages) {
         let OpenedSession { id, status, models, messages, access } = opened;
-        let mut translator = Translator::new(folder, notices);
+        let mut translator = Translator::new(folder, client);
         translator.limit = status.limit;
         let has_messages = !messages.is_empty();
         let session = OpenSession {
@@ -309,11 +311,17 @@ impl OpenSession {
         }
     }
 
-    pub(super) fn ask(&mut self, request: &RequestId, question: &PendingQuestion, effects: &mut Vec<Effect>) {
+    pub(super) fn ask(
+        &mut self,
+        request: &RequestId,
+        question: &PendingQuestion,
+        with_form: WithForm,
+        effects: &mut Vec<Effect>,
+    ) {
         let mut out = Vec::new();
         self.translator.flush(&mut out);
         self.send_all(out, effects);
-        let params = permission::request(&self.id, question, &self.translator);
+        let params = permission::request(&self.id, question, &self.translator, with_form);
         effects.push(Effect::Send(rpc::request(request, "session/request_permission", params)));
     }
 
@@ -333,6 +341,9 @@ impl OpenSession {
                 }
             }
             Update::CommandOutput(output) => self.command_output(output, &mut out),
+            Update::Compacted { summarised, .. } => {
+                self.command_output(&CommandOutput::Line(compacted(*summarised)), &mut out);
+            }
             Update::Undone(_) => {
                 let text = "The last turn is undone: the model no longer sees it. Your editor still shows it.";
                 self.translator.output(text, &mut out);
@@ -349,6 +360,7 @@ impl OpenSession {
             }
             // The translator has sent what belongs to the transcript.
             Update::SessionStored(_)
+            | Update::Models(_)
             | Update::MessageStored(_)
             | Update::Opened { .. }
             | Update::Item { .. }

@@ -3,19 +3,21 @@
 //! One loop owns the protocol and the output. Threads read the input, open and close sessions, and forward their
 //! updates, so that no session waits for another.
 
+mod editor_files;
 mod stored;
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use aside_acp::{
-    Effect, McpServer, NameValue, OpenRequest, OpenedSession, Peer, RequestId, SessionAccess, SessionKey, SessionToOpen,
+    ClientFiles, Effect, McpServer, NameValue, OpenRequest, OpenedSession, Peer, RequestId, SessionAccess, SessionKey,
+    SessionToOpen,
 };
 use aside_confine::RequestedAccess;
-use aside_engine::tools::NobodyToAsk;
+use aside_engine::tools::{NobodyToAsk, OpenFiles};
 use aside_front::{Command, Update};
 use aside_session::mcp_tables::{McpTable, ServerTransport};
 use aside_session::{
@@ -25,6 +27,7 @@ use aside_session::{
 
 use crate::ExitStatus;
 use crate::override_arguments::OverrideArguments;
+use editor_files::{EditorFiles, FileRequest, WaitingTools};
 
 /// Serve an editor: the Agent Client Protocol on standard input and output
 ///
@@ -62,6 +65,8 @@ enum Event {
     EndOfInput,
     Opened(SessionKey, Result<Box<(OpenedSession, ConnectedSession)>, String>),
     Update(SessionKey, Update),
+    /// A tool wants to know what the editor has of a file.
+    ReadFile(SessionKey, FileRequest),
     Done(RequestId, Result<(), String>),
 }
 
@@ -105,7 +110,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let (events, inbox) = mpsc::channel();
     let reader = events.clone();
     std::thread::spawn(move || read_lines(io::stdin().lock(), &reader));
-    let mut server = Server { peer: Peer::new(), sessions: HashMap::new(), n_opening: 0, events, options };
+    let mut server = Server {
+        peer: Peer::new(),
+        sessions: HashMap::new(),
+        n_opening: 0,
+        events,
+        options,
+        waiting: WaitingTools::default(),
+    };
     let served = server.serve(&inbox, &mut io::stdout().lock());
     server.end_sessions();
     served?;
@@ -162,6 +174,7 @@ struct Server {
     n_opening: usize,
     events: Sender<Event>,
     options: OpenOptions,
+    waiting: WaitingTools,
 }
 
 impl Server {
@@ -212,6 +225,10 @@ impl Server {
             }
             Event::EndOfInput => Vec::new(),
             Event::Update(key, update) => self.peer.update(key, &update, now),
+            Event::ReadFile(key, FileRequest { path, text }) => {
+                let ticket = self.waiting.add(text);
+                self.peer.read_file(key, ticket, &path)
+            }
             Event::Done(request, result) => self.peer.done(&request, result),
             Event::Opened(key, opened) => {
                 self.n_opening -= 1;
@@ -239,6 +256,7 @@ impl Server {
                         drop(session.commands.send(command));
                     }
                 }
+                Effect::FileText(ticket, text) => self.waiting.answer(ticket, text),
                 Effect::Open(request) => self.open(*request),
                 Effect::Close(key, request) => {
                     let session = self.sessions.remove(&key);
@@ -280,7 +298,7 @@ impl Server {
         std::thread::spawn(move || {
             replaced.into_iter().for_each(ConnectedSession::end);
             let key = request.key;
-            let (opened, updates) = match open_session(request, &options) {
+            let (opened, updates) = match open_session(request, &options, &events) {
                 Ok((opened, session, updates)) => (Ok(Box::new((opened, session))), Some(updates)),
                 Err(error) => (Err(one_line(&error)), None),
             };
@@ -308,11 +326,17 @@ impl Server {
 fn open_session(
     request: OpenRequest,
     options: &OpenOptions,
+    events: &Sender<Event>,
 ) -> Result<(OpenedSession, ConnectedSession, Receiver<Update>), HintedError> {
-    let OpenRequest { key, session, folder, mcp_servers, .. } = request;
-    if !folder.is_dir() {
-        return Err(HintedError::new(format!("there is no folder {}", folder.display())));
+    let OpenRequest { key, session, folder, mcp_servers, additional_folders, files, .. } = request;
+    if let Some(missing) = additional_folders.iter().chain([&folder]).find(|folder| !folder.is_dir()) {
+        return Err(HintedError::new(format!("there is no folder {}", missing.display())));
     }
+    let open_files = || EditorFiles { session: key, events: Mutex::new(events.clone()) };
+    let open_files = match files {
+        ClientFiles::Offered => Some(Arc::new(open_files()) as Arc<dyn OpenFiles>),
+        ClientFiles::NotOffered => None,
+    };
     let choice = match &session {
         SessionToOpen::New => SessionChoice::New,
         SessionToOpen::Stored(id) => SessionChoice::Named(stored::exact_id(&options.user_folders, id)?),
@@ -337,6 +361,8 @@ fn open_session(
         trust,
         overrides: Overrides::clone(&options.overrides),
         mcp_servers: mcp_servers.into_iter().map(mcp_table).collect(),
+        additional_folders,
+        open_files,
         simulator_rate: crate::simulator_rate(),
         ..SessionOptions::new(folder, options.user_folders.clone())
     })?;

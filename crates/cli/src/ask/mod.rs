@@ -45,8 +45,8 @@ use plain::{OutputStyle, PlainOutput, ThinkingOutput};
   aside ask --json \"2+2?\" | jq -r 'select(.event == \"answer\").text'")]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of a command line are flags")]
 pub(crate) struct Arguments {
-    /// The prompt. `@path` attaches a file or an image; standard input is
-    /// appended
+    /// The prompt. `@path` attaches a text file, an image or a PDF; standard
+    /// input is appended
     #[arg(value_name = "PROMPT")]
     prompt: Vec<String>,
 
@@ -163,8 +163,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     outcome
 }
 
+/// Prints the last event for arguments that cannot be parsed, if they ask for events.
+pub(crate) fn print_usage_error(message: &str) -> anyhow::Result<()> {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|command| command == "ask") && words.any(|word| word == "--json") {
+        events::JsonEvents::new(BufWriter::new(std::io::stdout().lock())).fail(message)?;
+    }
+    Ok(())
+}
+
 /// An amount of US dollars above 0.
-fn parse_dollars(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_dollars(text: &str) -> Result<f64, String> {
     let amount = text.parse::<f64>().ok().filter(|amount| amount.is_finite() && *amount > 0.0);
     amount.ok_or_else(|| "expected an amount of US dollars above 0, such as 0.50".to_owned())
 }

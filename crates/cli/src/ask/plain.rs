@@ -460,6 +460,9 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             Update::CommandOutput(output) => {
                 output.lines().iter().for_each(|line| self.print_line(&format!("note: {line}")));
             }
+            Update::Compacted { summarised, .. } => {
+                self.print_line(&format!("note: {}", aside_front::wording::compacted(summarised)));
+            }
             Update::QuestionAsked(_) => self.pause_for_question(),
             Update::QuestionWithdrawn(_) => self.resume_after_question(),
             Update::ToolStarted(call) => self.tool_started(&call),
@@ -477,6 +480,7 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)
+            | Update::Models(_)
             | Update::PromptHistory(_)
             | Update::Ready
             | Update::Interrupt

@@ -10,6 +10,7 @@ use std::sync::mpsc;
 
 use aside_front::{ToolMode, Update};
 use aside_session::providers::env_var;
+use aside_session::single_turn::RunLimits;
 use aside_session::{HintedError, SessionOptions, SessionSetup, Trust, UserFolders, spawn_with_updates};
 use aside_tui::app::{App, Msg, Setup};
 use tokio_util::sync::CancellationToken;
@@ -43,6 +44,14 @@ pub(crate) struct Arguments {
     /// change anything)
     #[arg(long = "mode", value_name = "MODE", value_parser = crate::parse_tool_mode())]
     pub(crate) tool_mode: Option<ToolMode>,
+
+    /// Stop each turn after this many requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+
+    /// Stop each turn once it cost this much; the reply that reaches it is complete
+    #[arg(long, value_name = "USD", value_parser = crate::ask::parse_dollars)]
+    pub(crate) max_cost: Option<f64>,
 
     /// Trust this folder from now on: send its AGENTS.md to the model
     #[arg(long)]
@@ -79,6 +88,7 @@ impl Arguments {
             tool_mode: self.tool_mode,
             trust: if self.trust { Trust::Given } else { Trust::Ask(asker) },
             overrides: self.overrides.overrides(),
+            limits: RunLimits { max_steps: self.max_steps, max_cost: self.max_cost },
             simulator_rate: crate::simulator_rate(),
             ..SessionOptions::new(crate::working_directory()?, UserFolders::from_environment())
         })
@@ -101,7 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     watch.set_front_running(true);
     // A panic of the front end must not end the session in the middle of a write.
     let shown = std::panic::catch_unwind(AssertUnwindSafe(|| match front {
-        FrontKind::Lines => plain::run(status, restored, to_front, commands),
+        FrontKind::Lines => plain::run(status, lists.commands, restored, to_front, commands),
         FrontKind::Screen => {
             let theme = aside_tui::detect_theme();
             let mut app = App::new(Setup { theme, status, lists, sent: Vec::new() });

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use aside_core::permission_question::{IGNORE_KEYS_MS, QuestionLayout};
-use aside_front::{Command, QuestionId, Status, TerminalAction, Update};
+use aside_front::{Command, OwnCommand, QuestionId, Status, TerminalAction, Update};
 use aside_tui::plain::{InputSource, PlainSession, SessionOutcome};
 use rustix::termios::{QueueSelector, tcflush};
 
@@ -30,6 +30,7 @@ enum PromptEvent {
 /// sent its last update.
 pub(crate) fn run(
     status: Status,
+    own_commands: Vec<OwnCommand>,
     restored: Option<Update>,
     updates: Receiver<Update>,
     commands: Sender<Command>,
@@ -47,6 +48,7 @@ pub(crate) fn run(
         drop(sender.send(PromptEvent::EngineGone));
     });
     let mut plain = PlainSession::new(status, source);
+    plain.set_own_commands(own_commands);
     restored.map(|restored| plain.apply_update(restored));
     let troubles =
         PromptLoop { plain, source, commands, lines, is_reading: false, current_question: None }.run(&inbox)?;

@@ -25,10 +25,24 @@ struct Client {
     questions: Vec<Value>,
     /// The option that answers them.
     answer: &'static str,
+    /// What the client's own methods answer; none is an error.
+    results: fn(&str, &Value) -> Option<Value>,
+    /// The requests of the agent for them.
+    asked: Vec<Value>,
 }
 
 impl Client {
     fn start(config: &TestConfig, arguments: &[&str]) -> Client {
+        Client::with_abilities(config, arguments, json!({}), |_, _| None)
+    }
+
+    /// A client that can do more than every client can.
+    fn with_abilities(
+        config: &TestConfig,
+        arguments: &[&str],
+        abilities: Value,
+        results: fn(&str, &Value) -> Option<Value>,
+    ) -> Client {
         let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
         let mut process = start(command.arg("acp").args(arguments), Some(config));
         let output = BufReader::new(process.stdout.take().unwrap());
@@ -43,8 +57,10 @@ impl Client {
         });
         let input = process.stdin.take();
         let (updates, questions) = (Vec::new(), Vec::new());
-        let mut client = Client { process, input, lines, next: 0, updates, questions, answer: "once" };
-        let initialized = client.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}})).unwrap();
+        let (answer, asked) = ("once", Vec::new());
+        let mut client = Client { process, input, lines, next: 0, updates, questions, answer, results, asked };
+        let initialize = json!({"protocolVersion": 1, "clientCapabilities": abilities});
+        let initialized = client.call("initialize", initialize).unwrap();
         assert_eq!(initialized["protocolVersion"], 1);
         client
     }
@@ -70,7 +86,16 @@ impl Client {
                 let outcome = json!({"outcome": {"outcome": "selected", "optionId": self.answer}});
                 self.write(json!({"jsonrpc": "2.0", "id": message["id"], "result": outcome}));
             }
-            _ => (),
+            Some(method) => {
+                self.asked.push(message.clone());
+                let mut answer = json!({"jsonrpc": "2.0", "id": message["id"]});
+                match (self.results)(method, &message["params"]) {
+                    Some(result) => answer["result"] = result,
+                    None => answer["error"] = json!({"code": -32603, "message": "no"}),
+                }
+                self.write(answer);
+            }
+            None => (),
         }
         message
     }
@@ -505,4 +530,141 @@ fn a1_files_of_the_editor_are_attached_and_an_at_sign_is_only_text() {
     assert_eq!(sent.matches("the content of the file").count(), 1, "{sent}");
     assert!(sent.contains("@a b.txt") && sent.contains("fn unsaved() {}"), "{sent}");
     client.end();
+}
+
+/// A provider that calls this tool once, and a config that has it.
+#[cfg(feature = "mcp")]
+fn tool_provider(
+    name: &str,
+    tool: &'static str,
+    arguments: &'static str,
+) -> (TestConfig, std::thread::JoinHandle<Vec<Value>>) {
+    let (url, requests) = crate::mcp::provider(tool, arguments);
+    let config = format!("[providers.work]\nprotocol = \"openai-chat\"\nbase_url = {url:?}\n");
+    (TestConfig::with(name, &config), requests)
+}
+
+/// What the model got as the result of the tool.
+#[cfg(feature = "mcp")]
+fn result_sent(requests: std::thread::JoinHandle<Vec<Value>>) -> String {
+    let requests = requests.join().unwrap();
+    requests[1]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+#[cfg(feature = "mcp")]
+#[test]
+fn a1_the_text_in_the_editor_is_read_and_what_is_not_saved_is_said() {
+    type Results = fn(&str, &Value) -> Option<Value>;
+    let unsaved: Results = |_, _| Some(json!({"content": "one\nunsaved\n"}));
+    let saved: Results = |_, _| Some(json!({"content": "on disk"}));
+    let fails: Results = |_, _| None;
+    let nonsense: Results = |_, _| Some(json!({"content": 3}));
+    #[rustfmt::skip]
+    let cases = [
+        ("unsaved",     true,  unsaved,  "one\n     2\tunsaved", true),
+        ("saved",       true,  saved,    "on disk",             false),
+        ("fails",       true,  fails,    "on disk",             false),
+        ("nonsense",    true,  nonsense, "on disk",             false),
+        ("not-offered", false, unsaved,  "on disk",             false),
+    ];
+    for (name, is_offered, results, expected, is_noted) in cases {
+        let (config, requests) = tool_provider(&format!("acp-unsaved-{name}"), "read", r#"{"path":"a.txt"}"#);
+        let file = config.project().join("a.txt");
+        std::fs::write(&file, "on disk\n").unwrap();
+        let abilities = json!({"fs": {"readTextFile": is_offered, "writeTextFile": true}});
+        let mut client = Client::with_abilities(&config, &["-m", "work/m"], abilities, results);
+        let session = client.new_session(&config.project());
+        assert_eq!(client.prompt(&session, "read it").unwrap()["stopReason"], "end_turn");
+        let asked: Vec<(&str, &Value)> =
+            client.asked.iter().map(|one| (one["method"].as_str().unwrap(), &one["params"])).collect();
+        let params = json!({"sessionId": session, "path": std::fs::canonicalize(&file).unwrap()});
+        let wanted = if is_offered { vec![("fs/read_text_file", &params)] } else { Vec::new() };
+        assert_eq!(asked, wanted, "{name}");
+        let sent = result_sent(requests);
+        assert!(sent.contains(expected), "{name}: {sent}");
+        assert_eq!(sent.contains("it is not saved"), is_noted, "{name}: {sent}");
+        client.end();
+    }
+}
+
+#[cfg(feature = "mcp")]
+#[test]
+fn a1_a_rejection_can_have_a_message_where_the_client_has_forms() {
+    let (config, requests) = tool_provider("acp-form", "write", r#"{"path":"a.txt","content":"x"}"#);
+    let results = |method: &str, _: &Value| {
+        assert_eq!(method, "elicitation/create");
+        Some(json!({"action": "accept", "content": {"message": "not in this folder"}}))
+    };
+    let mut client = Client::with_abilities(&config, &["-m", "work/m"], json!({"elicitation": {"form": {}}}), results);
+    client.answer = "message";
+    let session = client.new_session(&config.project());
+    assert_eq!(client.prompt(&session, "write it").unwrap()["stopReason"], "end_turn");
+    let ids: Vec<&str> = client.questions[0]["options"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["optionId"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["once", "session", "project", "no", "message"]);
+    assert_eq!(client.asked[0]["params"]["requestedSchema"]["required"], json!(["message"]));
+    let sent = result_sent(requests);
+    assert!(sent.contains("not in this folder"), "{sent}");
+    assert!(!config.project().join("a.txt").exists());
+    client.end();
+}
+
+#[cfg(feature = "mcp")]
+#[test]
+fn a1_additional_directories_are_read_without_a_question_and_what_is_outside_still_asks() {
+    for is_additional in [true, false] {
+        let name = format!("acp-additional-{is_additional}");
+        let (config, requests) = tool_provider(&name, "read", r#"{"path":"../beside/a.txt"}"#);
+        let (folder, beside) = (config.project().join("root"), config.project().join("beside"));
+        [&folder, &beside].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+        std::fs::write(beside.join("a.txt"), "text beside\n").unwrap();
+        let mut client = Client::start(&config, &["-m", "work/m"]);
+        client.answer = "no";
+        for (wrong, why) in [("beside", "absolute"), ("/", "whole disk"), ("/no/such/folder", "there is no folder")] {
+            let params = json!({"cwd": folder, "mcpServers": [], "additionalDirectories": [wrong]});
+            let error = client.call("session/new", params).unwrap_err();
+            assert!(error["message"].as_str().unwrap().contains(why), "{wrong}: {error}");
+        }
+        let additional = if is_additional { vec![beside] } else { Vec::new() };
+        let params = json!({"cwd": folder, "mcpServers": [], "additionalDirectories": additional});
+        let opened = client.call("session/new", params).unwrap();
+        let session = opened["sessionId"].as_str().unwrap().to_owned();
+        client.prompt(&session, "read it").unwrap();
+        assert_eq!(client.questions.len(), usize::from(!is_additional));
+        assert_eq!(result_sent(requests).contains("text beside"), is_additional);
+        client.end();
+    }
+}
+
+#[test]
+fn a1_a_compaction_is_shown_where_the_client_can_and_is_loaded_again() {
+    let config = TestConfig::new("acp-compaction");
+    let abilities = json!({"session": {"compaction": {}}});
+    let mut client = Client::with_abilities(&config, &["-m", "sim/deepseek"], abilities.clone(), |_, _| None);
+    let session = client.new_session(&config.project());
+    for _ in 0..8 {
+        client.prompt(&session, "sim: think tokens=400").unwrap();
+    }
+    client.prompt(&session, "/compact").unwrap();
+    assert!(client.text("agent_message_chunk").contains("with a summary"), "{:?}", client.updates.last());
+    let compactions = |client: &Client| -> Vec<Value> {
+        let all = client.updates.iter().map(|one| one["update"].clone());
+        all.filter(|one| one["sessionUpdate"] == "compaction_update").collect()
+    };
+    let live = compactions(&client);
+    assert!(live.len() == 1 && live[0]["status"] == "completed", "{live:?}");
+    assert!(!live[0]["summary"][0]["text"].as_str().unwrap().is_empty());
+    client.end();
+    let mut again = Client::with_abilities(&config, &[], abilities, |_, _| None);
+    again.load(&session, &config.project());
+    assert_eq!(compactions(&again), live, "the same after a load");
+    again.end();
+    let mut plain = Client::start(&config, &[]);
+    plain.load(&session, &config.project());
+    assert_eq!(compactions(&plain).len(), 0, "only where the client can show it");
+    plain.end();
 }

@@ -71,8 +71,8 @@ fn wrong_usage_is_reported_with_a_hint() {
     #[rustfmt::skip]
     let cases: [(&[&str], &str, &str); 5] = [
         (&[],                                         "there is nothing to ask",                  "hint: aside ask"),
-        (&["-m", "nobody/m", "hi"],                   "`nobody/m` names no provider",             "deepseek"),
-        (&["-m", "sim/nobody", "hi"],                 "the simulator knows no dialect `nobody`",  "deepseek"),
+        (&["-m", "nobody/m", "hi"],                   "`nobody/m` names no provider",             "aside models --all lists"),
+        (&["-m", "sim/nobody", "hi"],                 "the simulator knows no dialect `nobody`",  "aside models --rules lists"),
         (&["-m", "deepseek/deepseek-chat", "hi"],     "`deepseek` needs a key",                   "export DEEPSEEK_API_KEY="),
         (&["-m", "sim/kimi", "--set", "x=1", "hi"],   "unknown setting",                          "reasoning.effort"),
     ];

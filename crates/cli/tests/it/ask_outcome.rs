@@ -157,3 +157,19 @@ fn a_provider_that_takes_too_long_is_given_up() {
         assert!(run.stderr.contains(message), "{setting}: {}", run.stderr);
     }
 }
+
+#[test]
+fn wrong_arguments_end_the_events_too() {
+    for (arguments, message) in [
+        (&["ask", "--json", "--nope", "hi"][..], "unexpected argument '--nope' found"),
+        (&["ask", "--json", "--max-cost", "free", "hi"], "invalid value 'free' for '--max-cost <USD>'"),
+    ] {
+        let run = crate::support::aside(arguments, b"", None);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        let last: serde_json::Value = serde_json::from_str(run.stdout.trim_end()).unwrap();
+        assert_eq!((&last["event"], &last["exit"]), (&"failed".into(), &2.into()), "{last}");
+        assert!(last["message"].as_str().unwrap().contains(message), "{last}");
+    }
+    let plain = crate::support::aside(&["ask", "--nope", "--", "--json"], b"", None);
+    assert_eq!(plain.code, 2);
+}

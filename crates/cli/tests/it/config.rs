@@ -127,7 +127,7 @@ fn err_001_an_invalid_value_is_refused_with_the_valid_ones_and_changes_nothing()
     let cases: &[(&str, &[&str])] = &[
         ("config set reasoning.format xml",      &["error: `reasoning.format` cannot be `xml`", "hint: use native or field"]),
         ("config set reasoning.maxTokens -5",    &["`reasoning.maxTokens` cannot be `-5`", "a whole number of at least 1"]),
-        ("config set reasoning.efort high",      &["unknown setting `reasoning.efort`", "did you mean `reasoning.effort`?", "prompt.projectFiles, model, profile"]),
+        ("config set reasoning.efort high",      &["unknown setting `reasoning.efort`", "did you mean `reasoning.effort`?", "screen.mouse, model, profile"]),
         ("config get reasoning.efort",           &["unknown setting `reasoning.efort`"]),
         ("config unset reasoning.efort",         &["unknown setting `reasoning.efort`"]),
         ("config explain nonsense",              &["unknown setting `nonsense`"]),
@@ -273,7 +273,7 @@ fn explain_without_a_key_lists_every_setting() {
     let config = TestConfig::with("explain-all", CONFIG);
     let all = config.stdout("config explain");
     let heads: Vec<&str> = all.lines().step_by(2).collect();
-    assert_eq!(heads.len(), 22);
+    assert_eq!(heads.len(), 26);
     assert_eq!(&heads[..2], ["reasoning.enabled = true   (built-in)", "reasoning.effort = low   (config)"]);
     assert!(heads.contains(&"reasoning.fieldName = reasoning_content   (dialect)"), "the configured model's own");
     assert!(heads.contains(&"request.maxTokens is unset   (from the dialect)"));
@@ -323,7 +323,7 @@ fn l3_a_rule_for_an_unknown_tool_is_an_error() {
     let cases = [
         ("[permissions]\nbash = \"allow\"\n",                "config.toml:2: permissions.bash: there is no tool `bash`"),
         ("[permissions]\n\"raed:src/*\" = \"deny\"\n",      "config.toml:2: permissions.raed:src/*: there is no tool `raed`"),
-        ("[permissions]\nmaps__route = \"allow\"\n",         "config.toml:2: permissions.maps__route: there is no tool `maps__route`"),
+        ("[permissions]\nmaps__ = \"allow\"\n",              "config.toml:2: permissions.maps__: there is no tool `maps__`"),
         ("[permissions]\nshell = 1\n",                       "config.toml:2: permissions.shell: expected \"allow\", \"ask\" or \"deny\""),
         ("[permissions]\nshell = { verdict = \"allow\", x = 1 }\n", "config.toml:2: permissions.shell: expected"),
         ("[permissions]\nshell = \"maybe\"\n",               "config.toml:2: permissions.shell: unknown verdict `maybe`"),
@@ -340,5 +340,18 @@ fn l3_a_rule_for_an_unknown_tool_is_an_error() {
     let fine = "[permissions]\nread = \"allow\"\n\"*\" = \"ask\"\n\"maps__*\" = \"allow\"\nmaps__route = \"deny\"\n\
                 shell = { verdict = \"ask\" }\n[mcp.maps]\nurl = \"http://127.0.0.1:1\"\nenabled = false\n";
     let config = TestConfig::with("such-tools", fine);
-    assert_eq!(config.run("ask -m sim/kimi hello").code, 0);
+    let asked = config.run("ask -m sim/kimi hello");
+    assert_eq!((asked.code, asked.stderr.contains("permissions.")), (0, false), "{}", asked.stderr);
+}
+
+#[test]
+fn l3_a_rule_for_a_server_that_is_not_there_is_a_notice() {
+    let rules = "[permissions]\n\"maps__*\" = \"allow\"\nread = \"ask\"\n";
+    let config = TestConfig::with("no-such-server", rules);
+    let asked = config.run("ask -m sim/kimi hello");
+    let note = "note: permissions.maps__* applies to nothing: there is no MCP server of that name here\n";
+    assert_eq!((asked.code, asked.stderr.matches(note).count()), (0, 1), "{}", asked.stderr);
+    // Without tools, rules do not matter.
+    let asked = config.run("ask -m sim/kimi --no-tools hello");
+    assert_eq!((asked.code, asked.stderr.contains(note)), (0, false), "{}", asked.stderr);
 }

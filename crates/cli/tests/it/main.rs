@@ -15,11 +15,15 @@ mod ask;
 mod ask_outcome;
 mod completions;
 mod config;
+mod connection_hints;
 mod decode;
 mod doctor;
 #[cfg(target_os = "linux")]
 mod editor;
 mod encode;
+#[cfg(target_os = "linux")]
+mod gateway_faults;
+mod gateway_process;
 mod hostile_text;
 mod import_by_program;
 mod key;
@@ -33,6 +37,9 @@ mod models;
 mod permission_questions;
 #[cfg(target_os = "linux")]
 mod plain;
+#[cfg(target_os = "linux")]
+#[path = "../../../memory/tests/it/postgres_server.rs"]
+mod postgres_server;
 mod profile;
 #[cfg(target_os = "linux")]
 mod protected_paths;
@@ -40,6 +47,8 @@ mod providers;
 #[cfg(target_os = "linux")]
 mod pty;
 mod recording_server;
+#[cfg(target_os = "linux")]
+mod replicas;
 mod sandbox;
 mod serve;
 mod sessions;

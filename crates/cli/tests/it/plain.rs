@@ -153,3 +153,17 @@ fn t10_ctrl_c_stops_the_answer_and_keeps_the_partial_reply() {
     assert!(kept.contains(first), "{first:?} is not in {kept}");
     assert!(kept.contains("interrupted"), "{kept}");
 }
+
+#[test]
+fn t17_t24_a_command_line_prints_its_output_while_it_runs_and_ctrl_c_ends_it() {
+    let config = TestConfig::new("plain-live");
+    let mut terminal = Terminal::run(&["aside", "--plain", "-m", "sim/deepseek"], &config, &[]);
+    terminal.wait_for("You: ");
+    terminal.types("!echo be\"\"gun; while sleep 600; do :; done\r");
+    terminal.wait_for("\n  begun");
+    terminal.types("\u{3}");
+    terminal.wait_for("[ended by the user]");
+    terminal.wait_for("You: ");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.end().code(), Some(0));
+}

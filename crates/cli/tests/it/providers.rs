@@ -164,7 +164,7 @@ fn missing_values_are_reported_only_where_they_are_needed() {
         ("bedrock/x",           "`bedrock` needs a region",            "AWS_REGION or AWS_DEFAULT_REGION"),
         ("generic/x",           "`generic` has no base URL",           "[providers.generic]"),
         ("sim/kimi",            "the simulator has no URL",            "leave --full out"),
-        ("sim/nobody",          "the simulator knows no dialect `nobody`", "kimi"),
+        ("sim/nobody",          "the simulator knows no dialect `nobody`", "aside models --rules lists the dialects"),
         ("kimi/",               "`kimi/` names no model",              "PROVIDER/MODEL"),
     ];
     for (model, what, hint) in cases {

@@ -5,6 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 
+use aside_core::block::Time;
+use aside_core::conversation::Conversation;
+use aside_store::session::SessionDates;
+use aside_store::{SqliteStore, Store};
 use serde_json::{Value, json};
 
 use crate::support::{RunOutput, TestConfig, aside, repository, run as run_in, start};
@@ -184,6 +188,40 @@ fn p5_export_import_export_is_byte_identical() {
     assert!(!ok(&config, &["sessions", "export", "--format", "jsonl", "--no-opaque"]).contains("\"signature\""));
     let markdown = fs::read_to_string(config.0.join("out.md")).unwrap();
     assert!(markdown.contains("> [!thinking]-"), "{markdown}");
+}
+
+#[test]
+fn old_sessions_are_pruned_and_the_database_shrinks() {
+    let config = TestConfig::new("sessions-prune");
+    let words: String = (0..200_000).map(|word| format!("{word} ")).collect();
+    let old = json!({"role": "user", "blocks": [{"type": "text", "text": words}]});
+    let old = Conversation::parse(&format!("{{\"aside\":1,\"title\":\"old one\"}}\n{old}\n")).unwrap();
+    let long_ago = Time(1_577_934_245_000);
+    let store = SqliteStore::open(&config.0.join("data")).unwrap();
+    let id = store.import_dated(&old, SessionDates { created: long_ago, changed: long_ago }).unwrap();
+    drop(store);
+    ok(&config, &["ask", "-m", "sim/kimi", "new one"]);
+    let database = || fs::metadata(config.0.join("data/sessions.db")).unwrap().len();
+    let before = database();
+    let doctor = ok(&config, &["doctor"]);
+    assert!(doctor.contains("sessions: 2 in ") && doctor.contains("B\n"), "{doctor}");
+    let prune = |arguments: &[&str]| run(&config, &[&["sessions", "prune", "--older-than"], arguments].concat());
+    for (word, problem) in [("soon", "is not a time"), ("6m", "months or minutes"), ("2999-01-01", "in the future")] {
+        let refused = prune(&[word]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{word}");
+        assert!(refused.stderr.contains(problem), "{word}: {}", refused.stderr);
+    }
+    let planned = prune(&["30d", "--dry-run"]);
+    assert_eq!((planned.code, planned.stdout), (0, format!("would delete {id} old one\n")));
+    let pruned = prune(&["30d"]);
+    assert_eq!((pruned.code, pruned.stdout), (0, format!("deleted {id} old one\n")), "{}", pruned.stderr);
+    assert!(pruned.stderr.contains("deleted 1 session; the database shrank from "), "{}", pruned.stderr);
+    assert!(database() < before, "{before}, then {}", database());
+    let list = ok(&config, &["sessions", "list"]);
+    assert!(list.contains("new one") && !list.contains("old one"), "{list}");
+    assert!(prune(&["30d"]).stderr.contains("no session was deleted"));
+    assert_eq!(prune(&["0d"]).code, 0);
+    assert_eq!(ok(&config, &["sessions", "list"]), "");
 }
 
 #[test]

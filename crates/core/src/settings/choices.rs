@@ -83,6 +83,36 @@ choices! {
 }
 
 choices! {
+    /// How the screen calls a user who looks elsewhere.
+    #[derive(Default)]
+    Notify, "notification" {
+        /// Not at all.
+        Off = "off",
+        /// Rings the terminal's bell.
+        #[default]
+        Bell = "bell",
+        /// A notification of the terminal, as in iTerm2.
+        Osc9 = "osc9",
+        /// A notification of the terminal, as in rxvt.
+        Osc777 = "osc777",
+    }
+}
+
+choices! {
+    /// The colours of the screen.
+    #[derive(Default)]
+    ScreenTheme, "theme" {
+        /// For the background that the terminal reports.
+        #[default]
+        Auto = "auto",
+        /// For a dark background.
+        Dark = "dark",
+        /// For a light background.
+        Light = "light",
+    }
+}
+
+choices! {
     /// Which stored thinking is dropped before any other rule applies.
     #[derive(Default)]
     StripThinking, "strip policy" {
@@ -196,6 +226,8 @@ mod tests {
             }
         }
         check::<Effort>(Effort::WORDS);
+        check::<Notify>(Notify::WORDS);
+        check::<ScreenTheme>(ScreenTheme::WORDS);
         check::<StripThinking>(StripThinking::WORDS);
         check::<ThinkingFormat>(ThinkingFormat::WORDS);
         check::<SendEmpty>(SendEmpty::WORDS);

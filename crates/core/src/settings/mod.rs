@@ -12,7 +12,8 @@ mod value;
 use std::collections::BTreeMap;
 
 pub use choices::{
-    Effort, SendEmpty, StripThinking, SummaryMode, TagsMode, ThinkingDisplay, ThinkingFormat, UnknownChoice,
+    Effort, Notify, ScreenTheme, SendEmpty, StripThinking, SummaryMode, TagsMode, ThinkingDisplay, ThinkingFormat,
+    UnknownChoice,
 };
 pub use error::SettingError;
 pub use registry::{ALIASES, BuiltinDefault, SettingAlias, SettingChange, SettingInfo, SettingKey, complete};

@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use serde_json::Value as Json;
 
-use super::choices::{EFFORT_WORDS, SendEmpty, StripThinking, SummaryMode, TagsMode, ThinkingDisplay, ThinkingFormat};
+use super::choices::{
+    EFFORT_WORDS, Notify, ScreenTheme, SendEmpty, StripThinking, SummaryMode, TagsMode, ThinkingDisplay, ThinkingFormat,
+};
 use super::error::SettingError;
 use super::value::{SettingKind, SettingValue};
 
@@ -101,6 +103,14 @@ registry! {
         "the system prompt, or @FILE to read it from";
     ProjectFiles, "prompt.projectFiles", SettingKind::List, BuiltinDefault::Is(r#"["AGENTS.md"]"#),
         "instructions to read from the working folder up to the root of the repository";
+    Notify, "screen.notify", SettingKind::Choice(Notify::WORDS), BuiltinDefault::Is("bell"),
+        "how the screen calls you when a question waits or a long turn ends: with the bell or a notification of the terminal, and in its title";
+    ProseWidth, "screen.proseWidth", SettingKind::Count, BuiltinDefault::Is("100"),
+        "the widest line of text on the screen, in columns; code and tables may be wider";
+    Theme, "screen.theme", SettingKind::Choice(ScreenTheme::WORDS), BuiltinDefault::Is("auto"),
+        "the colours of the screen: for a dark or a light background, or as the terminal reports";
+    Mouse, "screen.mouse", SettingKind::Bool, BuiltinDefault::Is("true"),
+        "clicks and the wheel belong to aside; false leaves them to the terminal, for selecting text";
 }
 
 /// Another name for a setting, with its own values.

@@ -4,8 +4,8 @@ use std::str::FromStr;
 
 use super::choices::NO_EFFORT;
 use super::{
-    Effort, Layer, SendEmpty, SettingKey, SettingValue, Settings, StripThinking, SummaryMode, TagsMode,
-    ThinkingDisplay, ThinkingFormat,
+    Effort, Layer, Notify, ScreenTheme, SendEmpty, SettingKey, SettingValue, Settings, StripThinking, SummaryMode,
+    TagsMode, ThinkingDisplay, ThinkingFormat,
 };
 
 impl Settings {
@@ -131,6 +131,26 @@ impl Settings {
             Some((SettingValue::List(items), _)) => items,
             _ => &[],
         }
+    }
+
+    /// How the screen calls the user.
+    pub fn notify(&self) -> Notify {
+        self.word(SettingKey::Notify).unwrap_or_default()
+    }
+
+    /// The widest line of text on the screen, in columns.
+    pub fn prose_width(&self) -> u64 {
+        self.count(SettingKey::ProseWidth).unwrap_or(u64::MAX)
+    }
+
+    /// The colours of the screen.
+    pub fn theme(&self) -> ScreenTheme {
+        self.word(SettingKey::Theme).unwrap_or_default()
+    }
+
+    /// Whether clicks and the wheel belong to the screen.
+    pub fn mouse(&self) -> bool {
+        self.flag(SettingKey::Mouse).0
     }
 
     // The registry accepts only values of the right kind, so other kinds cannot

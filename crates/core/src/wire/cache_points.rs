@@ -71,7 +71,7 @@ fn place(
 }
 
 fn last_system_block(messages: &[&Message]) -> Option<(usize, usize)> {
-    let at = messages.iter().rposition(|message| message.role == Role::System)?;
+    let at = messages.iter().take_while(|message| message.role == Role::System).count().checked_sub(1)?;
     let is_text = |block: &Block| matches!(block, Block::Text(text) if !text.text.trim().is_empty());
     Some((at, messages.get(at)?.blocks.iter().rposition(is_text)?))
 }

@@ -185,9 +185,10 @@ impl ClientRequestReader {
         let Some(at) = self.request.messages.len().checked_sub(1) else { return };
         let (role, n_blocks) =
             self.request.messages.get(at).map_or((Role::User, 0), |last| (last.role, last.blocks.len()));
+        let is_prompt = self.request.messages.iter().all(|message| message.role == Role::System);
         for CacheMark { block, ttl } in marks {
             let after = match role {
-                Role::System if block + 1 == n_blocks => CachePosition::System,
+                Role::System if block + 1 == n_blocks && is_prompt => CachePosition::System,
                 // The result that was added last.
                 Role::Tool => CachePosition::Block { message: at, block: n_blocks.saturating_sub(1) },
                 Role::System | Role::User | Role::Assistant => {

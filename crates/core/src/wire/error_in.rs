@@ -63,7 +63,7 @@ fn from_value(body: &Value) -> Option<ProviderError> {
     .find_map(Value::as_u64)
     .and_then(|status| u16::try_from(status).ok())
     .filter(|status| (100..600).contains(status));
-    Some(ProviderError { message, words: None, code, status }.with_words(words_of(body)))
+    Some(ProviderError::new(message).with_words(words_of(body)).with_code(code).with_status(status))
 }
 
 fn text(value: Option<&Value>) -> Option<String> {

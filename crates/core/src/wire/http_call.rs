@@ -54,18 +54,7 @@ impl Destination<'_> {
     /// with the user's members.
     pub fn finish_body(&self, body: &Arc<String>) -> Arc<String> {
         let Access { body: fixed, no_model_in_body, .. } = self.access;
-        let body = match Raw::of(body) {
-            Ok(object) if *no_model_in_body && object.kind() == JsonKind::Object => {
-                let mut out = ObjectWriter::default();
-                each_member(object, |name, value| {
-                    if name != "model" {
-                        out.push_raw(name, value.get());
-                    }
-                });
-                Arc::new(out.finish())
-            }
-            Ok(_) | Err(_) => Arc::clone(body),
-        };
+        let body = if *no_model_in_body { without_model(body) } else { Arc::clone(body) };
         if fixed.is_empty() {
             return merge_body(&body, self.extra_body);
         }
@@ -74,6 +63,20 @@ impl Destination<'_> {
         members.extend(self.extra_body.clone());
         merge_body(&body, &members)
     }
+}
+
+/// The body as it is, if it is no object.
+fn without_model(body: &Arc<String>) -> Arc<String> {
+    let Some(object) = Raw::of(body).ok().filter(|value| value.kind() == JsonKind::Object) else {
+        return Arc::clone(body);
+    };
+    let mut out = ObjectWriter::default();
+    each_member(object, |name, value| {
+        if name != "model" {
+            out.push_raw(name, value.get());
+        }
+    });
+    Arc::new(out.finish())
 }
 
 /// The URL and the headers of a GET request to the same endpoint.
@@ -125,8 +128,11 @@ impl Headers {
 /// Merges `extra` into a body, nested objects included. All other values keep
 /// their bytes, and the messages stay last, so that requests share a prefix.
 pub fn merge_body(body: &Arc<String>, extra: &Map<String, Value>) -> Arc<String> {
+    if extra.is_empty() {
+        return Arc::clone(body);
+    }
     match Raw::of(body) {
-        Ok(object) if object.kind() == JsonKind::Object && !extra.is_empty() => Arc::new(merged(object, extra)),
+        Ok(object) if object.kind() == JsonKind::Object => Arc::new(merged(object, extra)),
         Ok(_) | Err(_) => Arc::clone(body),
     }
 }

@@ -24,6 +24,17 @@ pub struct ReplyHead<'a> {
     pub model: &'a str,
     /// Unix seconds, given by the caller.
     pub created: u64,
+    /// The id of the response that this one continues.
+    pub previous: Option<&'a str>,
+    /// Whether the client can fetch the response by its id.
+    pub is_stored: bool,
+}
+
+impl<'a> ReplyHead<'a> {
+    /// The head of a reply that continues none and is not stored.
+    pub const fn new(id: &'a str, model: &'a str, created: u64) -> ReplyHead<'a> {
+        ReplyHead { id, model, created, previous: None, is_stored: false }
+    }
 }
 
 /// Writes a reply as its provider would stream it: events in, bytes out.

@@ -170,14 +170,21 @@ impl<'a> RequestDraft<'a> {
         Some(echo.dummy.as_str()).filter(|dummy| wanted && !dummy.is_empty())
     }
 
+    /// The system prompt: the system messages before all others. A later one stays at
+    /// its place, because moving it would change the beginning of every request.
+    fn prompt(&self) -> impl Iterator<Item = (&'a Message, &'a MessagePlan)> {
+        let messages = self.messages.iter().copied().zip(self.plans);
+        messages.take_while(|(message, _)| message.role == Role::System)
+    }
+
+    /// Whether a message is part of the system prompt.
+    pub(super) fn is_prompt(&self, message: &Message) -> bool {
+        message.role == Role::System && self.prompt().any(|(known, _)| std::ptr::eq(known, message))
+    }
+
     /// The system prompt, joined if it has several messages.
     pub(super) fn system(&self) -> Option<String> {
-        let texts: Vec<String> = self
-            .messages
-            .iter()
-            .filter(|message| message.role == Role::System)
-            .map(|message| texts(&message.blocks).collect())
-            .collect();
+        let texts: Vec<String> = self.prompt().map(|(message, _)| texts(&message.blocks).collect()).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
@@ -189,8 +196,7 @@ impl<'a> RequestDraft<'a> {
             return None;
         }
         let mut parts = Vec::new();
-        for (message, plan) in self.messages.iter().zip(self.plans).filter(|(message, _)| message.role == Role::System)
-        {
+        for (message, plan) in self.prompt() {
             for (at, block) in message.blocks.iter().enumerate() {
                 if let Block::Text(text) = block
                     && !text.text.trim().is_empty()
@@ -309,6 +315,14 @@ pub(super) fn turn_opening(role: Role) -> Option<&'static str> {
         Role::Assistant => Some(r#"{"role":"assistant","content":["#),
         Role::User | Role::Tool | Role::System => Some(r#"{"role":"user","content":["#),
     }
+}
+
+/// The text of a system message within a conversation, for protocols whose messages are
+/// the user's or the model's. The tag tells the model that the user did not write it.
+pub(super) fn system_reminder(message: &Message) -> Option<String> {
+    let text: String = texts(&message.blocks).collect();
+    let is_later = message.role == Role::System && !text.trim().is_empty();
+    is_later.then(|| format!("<system-reminder>\n{text}\n</system-reminder>"))
 }
 
 /// The texts of a message, which become one.

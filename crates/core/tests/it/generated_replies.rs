@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::reply_round_trip::{grouped_by_kind, normalized};
 use crate::support::{decode, dialects, generic_rules};
 
-const HEAD: ReplyHead<'_> = ReplyHead { id: "reply-1", model: "m-1", created: 1_763_200_000 };
+const HEAD: ReplyHead<'_> = ReplyHead::new("reply-1", "m-1", 1_763_200_000);
 
 /// The content of a reply.
 #[derive(Debug, Clone, Copy)]

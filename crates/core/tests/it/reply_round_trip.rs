@@ -18,7 +18,7 @@ use crate::recordings::recordings;
 use crate::support::{decode, dialects, generic_rules};
 
 fn head(model: Option<&str>) -> ReplyHead<'_> {
-    ReplyHead { id: "reply-1", model: model.unwrap_or(""), created: 1_763_200_000 }
+    ReplyHead::new("reply-1", model.unwrap_or(""), 1_763_200_000)
 }
 
 /// Writes a reply while it is decoded, as a gateway does.

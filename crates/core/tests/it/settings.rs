@@ -162,6 +162,10 @@ fn s1_one_table_holds_every_setting_of_the_product() {
         ("http.totalSeconds",           "a number of at least 0",                              None),
         ("prompt.system",               "any text",                                            None),
         ("prompt.projectFiles",         "a list: a,b or [\"a\", \"b\"]",                       Some("[\"AGENTS.md\"]")),
+        ("screen.notify",               "off, bell, osc9 or osc777",                           Some("bell")),
+        ("screen.proseWidth",           "a whole number of at least 1",                        Some("100")),
+        ("screen.theme",                "auto, dark or light",                                 Some("auto")),
+        ("screen.mouse",                "true or false",                                       Some("true")),
     ];
     let drawn: Vec<(&str, String, Option<String>)> =
         SettingKey::ALL.iter().map(|key| (key.name(), key.info().kind.valid(), default_of(*key))).collect();
@@ -215,6 +219,10 @@ fn s1_each_setting_takes_what_is_valid_and_nothing_else() {
         (SettingKey::TotalSeconds,      &["0", "0.5", "600"],                                             &["", "-1", "forever"]),
         (SettingKey::SystemPrompt,      &["", "Be brief.", "@prompt.md", "two\nlines"],                   &[]),
         (SettingKey::ProjectFiles,      &["[]", "[\"AGENTS.md\",\"NOTES.md\"]"],                           &["[1]", "[\"a\""]),
+        (SettingKey::Notify,            &["off", "bell", "osc9", "osc777"],                                  &["", "Bell", "true"]),
+        (SettingKey::ProseWidth,        &["1", "100"],                                                       &["", "0", "-1", "wide"]),
+        (SettingKey::Theme,             &["auto", "dark", "light"],                                          &["", "blue"]),
+        (SettingKey::Mouse,             &["true", "false"],                                                  &["", "on"]),
     ];
     assert_eq!(table.iter().map(|row| row.0).collect::<Vec<_>>(), SettingKey::ALL);
     for (key, valid, invalid) in table {

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use aside_core::block::Reply;
+use aside_core::connection_failure::ConnectionError;
 use aside_core::event::ProviderError;
 use aside_core::rules::AppliedRepair;
 
 use super::request::StoppedBy;
-use crate::http::{HttpRefusal, InvalidCall, Unreachable};
+use crate::http::{HttpRefusal, InvalidCall};
 
 /// The end of an exchange. What was received is kept in every case.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +40,7 @@ pub enum ExchangeError {
     Refused(Box<ProviderRefusal>),
     /// Connecting failed, or the connection broke off.
     #[error(transparent)]
-    Unreachable(#[from] Unreachable),
+    Unreachable(#[from] ConnectionError),
     /// Nothing in the reply belongs to the protocol.
     #[error("{what}")]
     Unreadable { what: String },

@@ -1,6 +1,7 @@
 //! Reads a reply as fast as the sink takes it, and decodes it.
 
 use aside_core::block::Reply;
+use aside_core::connection_failure::ConnectionError;
 use aside_core::event::{BlockOpening, Event, NoteCode, ProseKind, Sink};
 use aside_core::fold::Fold;
 use aside_core::wire::{Decoder, NotUnderstood};
@@ -9,7 +10,7 @@ use super::outcome::{ExchangeError, ProviderRefusal};
 use super::request::{ExchangeRequest, ReplyPhase, StopSignals, StoppedBy};
 use super::sink::{ExchangeSink, ExchangeUpdate, wait_for, wait_for_sink};
 use crate::clock::now;
-use crate::http::{Http, HttpReply, Unreachable};
+use crate::http::{Http, HttpReply};
 use crate::redact::Redactor;
 
 /// Why reading stopped.
@@ -18,7 +19,7 @@ enum StreamStop {
     /// The reply reached the size limit.
     Full,
     Signal(StoppedBy),
-    Failed(Unreachable),
+    Failed(ConnectionError),
 }
 
 pub(super) struct ReplyReader<'a, S> {

@@ -15,6 +15,7 @@ mod glob;
 mod grep;
 mod list;
 mod live_output;
+mod open_files;
 pub mod permissions;
 mod process;
 mod protected;
@@ -22,6 +23,7 @@ mod read;
 mod shell;
 mod supervisor_handle;
 mod toolbox;
+mod user_command;
 mod walk;
 mod working_dir;
 mod write;
@@ -37,6 +39,7 @@ pub use diff::unified as unified_diff;
 pub use file_changes::{ChangeObserver, FileChange, FileContent, FileRestorer, PriorFile};
 pub(crate) use files::image_type;
 pub use live_output::LiveOutput;
+pub use open_files::OpenFiles;
 pub use permissions::{
     ForgetError, KnownTools, ListedRule, PermissionMode, PermissionRules, Permissions, ProjectMemory, RuleSource,
     RuleVerdict, ToolModeSwitch, server_pattern,
@@ -44,6 +47,7 @@ pub use permissions::{
 pub use supervisor_handle::SupervisorHandle;
 pub(crate) use toolbox::RecordedCall;
 pub use toolbox::{DuplicateTool, Switch, ToolInfo, Toolbox, UnknownTool};
+pub use user_command::NewestOutput;
 pub use working_dir::WorkingDir;
 
 /// Asks the user for permission. Dropping the future counts as a denial.

@@ -1,6 +1,7 @@
 //! `read`: shows the lines of a text file.
 
 use std::io::{BufRead, BufReader, Read as _, Seek};
+use std::sync::Arc;
 
 use aside_core::conversation::ToolSpec;
 use futures_util::future::BoxFuture;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::blocking::{CancellableFile, STOPPED, blocking};
 use super::definition::ToolDefinition;
 use super::files::{self, SNIFF_BYTES};
+use super::open_files::{OpenFiles, is_saved};
 use super::working_dir::{ResolvedPath, WorkingDir};
 use super::{CallTarget, PlannedCall, Risk, TextOutcome, Tool, ToolEffect, ToolOutcome, ToolOutput};
 
@@ -35,6 +37,7 @@ pub(crate) struct ReadTool(pub(crate) WorkingDir);
 
 struct ReadCall {
     resolved: ResolvedPath,
+    open_files: Option<Arc<dyn OpenFiles>>,
     first: usize,
     limit: usize,
 }
@@ -52,7 +55,8 @@ impl Tool for ReadTool {
         let Arguments { path, offset, limit } = DEFINITION.parse_arguments(arguments)?;
         let resolved = self.0.resolve(&path)?;
         let limit = limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
-        Ok(Box::new(ReadCall { resolved, first: offset.unwrap_or(1).max(1), limit }))
+        let open_files = self.0.open_files();
+        Ok(Box::new(ReadCall { resolved, open_files, first: offset.unwrap_or(1).max(1), limit }))
     }
 }
 
@@ -86,11 +90,29 @@ impl ReadCall {
         if beginning.contains(&0) {
             return Ok(format!("[{size} bytes: a binary file, not shown]"));
         }
+        file.rewind().map_err(fail)?;
+        if let Some(text) = self.open_files.as_ref().and_then(|files| files.text(&self.resolved.path, stop)) {
+            let mut saved = Vec::new();
+            // Enough to see a difference; line ends may have two bytes.
+            file.take(2 * text.len() as u64 + 2).read_to_end(&mut saved).map_err(fail)?;
+            return self.editor_text(&text, &saved);
+        }
         if beginning.is_empty() {
             return Ok("[an empty file]".to_owned());
         }
-        file.rewind().map_err(fail)?;
         self.lines(&mut BufReader::new(CancellableFile { file, stop }))
+    }
+
+    /// The text that an editor has, with a note if it is not saved.
+    fn editor_text(&self, text: &str, saved: &[u8]) -> TextOutcome {
+        let mut shown = match text {
+            "" => "[an empty file]\n".to_owned(),
+            text => self.lines(&mut text.as_bytes())?,
+        };
+        if !is_saved(text, saved) {
+            shown.push_str("[this is the text in the user's editor; it is not saved, and the file on disk differs]\n");
+        }
+        Ok(shown)
     }
 
     fn lines(&self, file: &mut impl BufRead) -> TextOutcome {

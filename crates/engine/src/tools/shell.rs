@@ -24,13 +24,13 @@ use super::{
 
 const DEFAULT_SECONDS: u64 = 120;
 const MAX_SECONDS: u64 = 600;
-const MAX_OUTPUT: usize = 32 * 1024;
+pub(super) const MAX_OUTPUT: usize = 32 * 1024;
 
 /// An absolute path, so that no folder in `PATH` can replace it.
-const SHELL: &str = "/bin/sh";
+pub(super) const SHELL: &str = "/bin/sh";
 
 /// Keeps programs from waiting for interactive input.
-const NON_INTERACTIVE_VARIABLES: [(&str, &str); 4] =
+pub(super) const NON_INTERACTIVE_VARIABLES: [(&str, &str); 4] =
     [("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("TERM", "dumb")];
 
 const DEFINITION: ToolDefinition = ToolDefinition {
@@ -233,15 +233,7 @@ impl ShellCall {
         for line in self.remarks(ran).into_iter().chain(refused) {
             text.push_str(&format!("[{line}]\n"));
         }
-        match &ran.end {
-            RunEnd::Exited(0) => Ok(format!("{text}[exit code 0]")),
-            RunEnd::Exited(code) => Err(format!("{text}[exit code {code}]")),
-            RunEnd::Signalled(signal) => Err(format!("{text}[ended by signal {signal}]")),
-            RunEnd::TimedOut => Err(format!("{text}[timed out after {}]", counted(self.seconds, "second"))),
-            RunEnd::Cancelled => Err(format!("{text}[ended by the user]")),
-            RunEnd::NotStarted(why) => Err(format!("{text}[not run: {why}]")),
-            RunEnd::SupervisorLost => Err(format!("{text}[the supervisor process died; the command was killed]")),
-        }
+        outcome_text(ran, text, self.seconds)
     }
 
     /// Notes on the command, shown after its output. Those that matter to the user also become notices.
@@ -285,6 +277,22 @@ impl ShellCall {
         Some(format!(
             "may be the sandbox: {tier} forbids {what}; `network` or `unconfined` asks the user to allow it once"
         ))
+    }
+}
+
+/// The output of a command, and how it ended.
+pub(super) fn outcome_text(ran: &CommandRun, mut text: String, seconds: u64) -> TextOutcome {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    match &ran.end {
+        RunEnd::Exited(0) => Ok(format!("{text}[exit code 0]")),
+        RunEnd::Exited(code) => Err(format!("{text}[exit code {code}]")),
+        RunEnd::Signalled(signal) => Err(format!("{text}[ended by signal {signal}]")),
+        RunEnd::TimedOut => Err(format!("{text}[timed out after {}]", counted(seconds, "second"))),
+        RunEnd::Cancelled => Err(format!("{text}[ended by the user]")),
+        RunEnd::NotStarted(why) => Err(format!("{text}[not run: {why}]")),
+        RunEnd::SupervisorLost => Err(format!("{text}[the supervisor process died; the command was killed]")),
     }
 }
 

@@ -11,6 +11,7 @@ use aside_confine::{Confine, ConfineSetting, Helper, PolicyPaths};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::file_changes::ChangeObserver;
+use super::open_files::OpenFiles;
 use super::protected::ProtectedPaths;
 use super::{AnswerScope, CallTarget, Risk};
 use crate::dir::Dir;
@@ -31,6 +32,16 @@ pub struct WorkingDir {
     locks: Arc<Mutex<Locks>>,
     confine: Arc<Confine>,
     changes: Option<Arc<dyn ChangeObserver>>,
+    additional: Vec<AdditionalFolder>,
+    open_files: Option<Arc<dyn OpenFiles>>,
+}
+
+/// A folder besides the working directory that counts as inside.
+#[derive(Debug, Clone)]
+struct AdditionalFolder {
+    root: PathBuf,
+    /// Held open, so that the folder cannot be swapped for another.
+    folder: Arc<Dir>,
 }
 
 type Locks = HashMap<PathBuf, Weak<AsyncMutex<()>>>;
@@ -55,6 +66,13 @@ pub(crate) enum PathScope {
     Outside,
 }
 
+/// The folder in which a path is.
+enum ContainingFolder {
+    WorkingDir,
+    /// Paths in it are named absolutely.
+    Additional,
+}
+
 impl WorkingDir {
     pub fn open(root: &Path) -> io::Result<WorkingDir> {
         let root = fs::canonicalize(root)?;
@@ -72,7 +90,32 @@ impl WorkingDir {
             locks: Arc::default(),
             confine: Arc::new(confine),
             changes: None,
+            additional: Vec::new(),
+            open_files: None,
         })
+    }
+
+    /// Adds folders that count as inside. Relative paths still begin in the working directory.
+    pub fn with_additional_folders<'f>(
+        mut self,
+        folders: impl IntoIterator<Item = &'f PathBuf>,
+    ) -> io::Result<WorkingDir> {
+        for folder in folders {
+            let root = fs::canonicalize(folder)?;
+            let folder = Arc::new(Dir::open(&root)?);
+            self.additional.push(AdditionalFolder { root, folder });
+        }
+        Ok(self)
+    }
+
+    /// Reads files from the editor that has them open.
+    pub fn with_open_files(mut self, open_files: Option<Arc<dyn OpenFiles>>) -> WorkingDir {
+        self.open_files = open_files;
+        self
+    }
+
+    pub(crate) fn open_files(&self) -> Option<Arc<dyn OpenFiles>> {
+        self.open_files.clone()
     }
 
     /// Sets how commands are confined.
@@ -132,14 +175,28 @@ impl WorkingDir {
             return Err(format!("the path has {} bytes; at most {MAX_PATH} are allowed", path.len()));
         }
         let path = resolve_links(&self.root.join(path))?;
-        let inside = path.strip_prefix(&self.root).map(Path::to_owned);
-        let is_protected = self.protected.covers(&path, inside.as_deref().unwrap_or(&path));
+        let below = |root: &Path| path.strip_prefix(root).ok().map(Path::to_owned);
+        let in_additional = || {
+            self.additional
+                .iter()
+                .find_map(|one| Some((below(&one.root)?, Arc::clone(&one.folder), ContainingFolder::Additional)))
+        };
+        let inside =
+            below(&self.root).map(|relative| (relative, Arc::clone(&self.folder), ContainingFolder::WorkingDir));
+        let inside = inside.or_else(in_additional);
+        let named = inside.as_ref().map_or(&path, |(relative, ..)| relative);
+        let is_protected = self.protected.covers(&path, named);
         let (name, scope, base, relative) = match inside {
-            Ok(relative) if relative.as_os_str().is_empty() => {
-                (".".to_owned(), PathScope::Inside, self.folder.clone(), relative)
+            Some((relative, base, ContainingFolder::WorkingDir)) if relative.as_os_str().is_empty() => {
+                (".".to_owned(), PathScope::Inside, base, relative)
             }
-            Ok(relative) => (relative.display().to_string(), PathScope::Inside, self.folder.clone(), relative),
-            Err(_) => {
+            Some((relative, base, ContainingFolder::WorkingDir)) => {
+                (relative.display().to_string(), PathScope::Inside, base, relative)
+            }
+            Some((relative, base, ContainingFolder::Additional)) => {
+                (path.display().to_string(), PathScope::Inside, base, relative)
+            }
+            None => {
                 let top = Dir::open(Path::new("/")).map_err(|error| format!("`/` cannot be opened: {error}"))?;
                 let relative = path.strip_prefix("/").map(Path::to_owned).unwrap_or_default();
                 (path.display().to_string(), PathScope::Outside, Arc::new(top), relative)
@@ -250,6 +307,34 @@ mod tests {
             assert_eq!((resolved.scope, resolved.name), (scope, expected), "{name}");
         }
         assert!(work.resolve("loop/x").unwrap_err().contains("too many links"));
+    }
+
+    #[test]
+    fn a1_additional_folders_count_as_inside_and_their_protected_paths_too() {
+        let test_dir = TestDir::new("additional");
+        let (root, beside) = (test_dir.path().join("root"), test_dir.path().join("beside"));
+        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(beside.join(".git")).unwrap();
+        fs::write(beside.join("a"), "").unwrap();
+        symlink("/etc", beside.join("out")).unwrap();
+        let work = WorkingDir::open(&root).unwrap().with_additional_folders([&beside]).unwrap();
+        let whole = |path: &str| fs::canonicalize(&beside).unwrap().join(path).display().to_string();
+        #[rustfmt::skip]
+        let cases = [
+            ("absolute",        whole("a"),              PathScope::Inside,  whole("a"),           false),
+            ("relative",        "../beside/a".to_owned(), PathScope::Inside, whole("a"),           false),
+            ("new",             whole("new/b"),          PathScope::Inside,  whole("new/b"),       false),
+            ("protected",       whole(".git/config"),    PathScope::Inside,  whole(".git/config"), true),
+            ("a link out",      whole("out/passwd"),     PathScope::Outside, "/etc/passwd".to_owned(), false),
+            ("above both",      "../other".to_owned(),   PathScope::Outside, test_dir.path().join("other").display().to_string(), false),
+        ];
+        for (name, path, scope, expected, is_protected) in cases {
+            let resolved = work.resolve(&path).unwrap();
+            assert_eq!((resolved.scope, resolved.is_protected), (scope, is_protected), "{name}");
+            assert_eq!(resolved.name, expected, "{name}");
+        }
+        let missing = test_dir.path().join("missing");
+        assert!(WorkingDir::open(&root).unwrap().with_additional_folders([&missing]).is_err());
     }
 
     #[test]

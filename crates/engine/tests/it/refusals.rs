@@ -140,7 +140,7 @@ async fn refuse_once(
         end: ReplyEnd { ending: Ending::Stop, error: None },
         ..Reply::default()
     };
-    let head = ReplyHead { id: "r1", model, created: 1 };
+    let head = ReplyHead::new("r1", model, 1);
     let accepted = whole_reply(dialect.protocol, dialect.rules(Some(model)), &head, &reply);
     let (status, body) = wrapper.wrap(row.status, &row.body);
     let refused = answer(&format!("{status} Refused"), "x-should-retry: false\r\n", &body);

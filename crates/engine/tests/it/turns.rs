@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use aside_core::block::{Block, Media};
+use aside_core::connection_failure::ConnectionError;
 use aside_core::settings::Layer;
 use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::Timeouts;
@@ -213,7 +214,7 @@ async fn connection_failures_say_what_happened() {
             Timeouts { connect: Duration::from_secs(1), idle: Duration::from_secs(1), ..Timeouts::default() };
         let mut session = session_with(&url, "deepseek", MODEL, timeouts);
         let (end, recorded) = send(&mut session, "hi").await;
-        let TurnEnd::Unreachable(what) = &end else { panic!("{name}: {end:?}") };
+        let TurnEnd::Unreachable(ConnectionError { what, .. }) = &end else { panic!("{name}: {end:?}") };
         assert!(what.contains(expected), "{name}: {what}");
         assert!(!recorded.lines.iter().any(|line| line.starts_with("retrying")), "{name}: {:?}", recorded.lines);
     }

@@ -6,16 +6,17 @@ use aside_core::block::{
     Arguments, Block, CallId, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
     Time, ToolCall, ToolResult, Unmodelled,
 };
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::dialect::Repair;
 use aside_core::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
 use aside_core::message::{Message, Role};
 use aside_core::permission_question::{Confinement, Network, PermissionQuestion, ProposedChange, Risk};
-use aside_core::settings::ThinkingDisplay;
+use aside_core::settings::{Notify, ScreenTheme, ThinkingDisplay};
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 use aside_front::{
-    Attachment, Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, MouseMode, OpenedBlock,
-    PendingQuestion, PermissionAnswer, ProfileAction, QuestionId, Sending, SessionCompletion, Status, SteeringError,
-    TerminalAction, Tier, ToolMode, UndoPart, Update,
+    Attachment, Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, MouseMode, NextRequest, OpenedBlock,
+    OwnCommand, PendingQuestion, PermissionAnswer, ProfileAction, QuestionId, ScreenSettings, Sending,
+    SessionCompletion, ShellOutput, Status, SteeringError, TerminalAction, Tier, ToolMode, UndoPart, Update,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -45,6 +46,7 @@ fn update_name(update: &Update) -> &'static str {
         Update::QuestionAsked(_) => "questionAsked",
         Update::QuestionWithdrawn(_) => "questionWithdrawn",
         Update::CommandOutput(_) => "commandOutput",
+        Update::Compacted { .. } => "compacted",
         Update::Restored(_) => "restored",
         Update::Undone(_) => "undone",
         Update::NotSent { .. } => "notSent",
@@ -52,6 +54,7 @@ fn update_name(update: &Update) -> &'static str {
         Update::GoTo { .. } => "goTo",
         Update::Status(_) => "status",
         Update::CompletionLists(_) => "completionLists",
+        Update::Models(_) => "models",
         Update::PromptHistory(_) => "promptHistory",
         Update::Ready => "ready",
         Update::Interrupt => "interrupt",
@@ -62,7 +65,7 @@ fn update_name(update: &Update) -> &'static str {
     }
 }
 
-const N_UPDATES: usize = 36;
+const N_UPDATES: usize = 38;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
@@ -88,13 +91,18 @@ fn command_name(command: &Command) -> &'static str {
         Command::Diff(_) => "diff",
         Command::Retry => "retry",
         Command::Export(_) => "export",
+        Command::Own { .. } => "own",
+        Command::Shell { .. } => "shell",
+        Command::Theme(_) => "theme",
+        Command::Mouse(_) => "mouse",
+        Command::ListModels => "listModels",
         Command::Other { .. } => "other",
         Command::Terminal(_) => "terminal",
         Command::Quit => "quit",
     }
 }
 
-const N_COMMANDS: usize = 25;
+const N_COMMANDS: usize = 30;
 
 fn seal(kind: SealKind) -> Option<Seal> {
     Some(Seal { kind, payload: "bytes+/=\u{2028}".to_owned() })
@@ -202,7 +210,7 @@ fn ends() -> Vec<TurnEnd> {
         TurnEnd::CutOff,
         TurnEnd::Oversized { most: 5 },
         TurnEnd::Failed(error()),
-        TurnEnd::Unreachable("no route".to_owned()),
+        TurnEnd::Unreachable(ConnectionError::new(ConnectionFailure::UnknownAuthority, "no route")),
         TurnEnd::Interrupted,
         TurnEnd::OutOfSteps(100),
         TurnEnd::OutOfMoney { microdollars: 12_345 },
@@ -258,6 +266,7 @@ fn updates() -> Vec<Update> {
         Update::TurnNotice(TurnNotice::Repaired { row: text("r1"), repair: Repair::DropField, refusal: text("no") }),
         Update::TurnNotice(TurnNotice::BrokenCall { name: text("read") }),
         Update::ToolStarted(Box::new(call)),
+        Update::Compacted { summarised: 9, kept: 2, summary: text("before") },
         Update::ToolOutput { call: text("c1"), tail: text("a\nb"), n_lines: 12 },
         Update::ToolEnded(Box::new(result())),
         Update::Recorded(Arc::new(message())),
@@ -277,12 +286,23 @@ fn updates() -> Vec<Update> {
             tier: Some(Tier::Strong),
             mode: Some(ToolMode::ReadOnly),
             view: ThinkingDisplay::Off,
+            folder: Some(text("work")),
+            branch: Some(text("main")),
+            next: Some(NextRequest { effort: Some(text("high")), tokens: 12_000, is_exact: true }),
+            screen: ScreenSettings {
+                notify: Notify::Osc777,
+                prose_width: 80,
+                theme: ScreenTheme::Light,
+                mouse: MouseMode::Released,
+            },
             ..Status::default()
         })),
         Update::CompletionLists(Box::new(CompletionLists {
             sessions: vec![SessionCompletion { name: text("k3f9"), about: text("parsing") }],
+            commands: vec![OwnCommand { name: text("review"), about: text("review a file") }],
             ..CompletionLists::default()
         })),
+        Update::Models(vec![text("ollama/qwen3:8b")]),
         Update::PromptHistory(vec![text("one"), text("two")]),
         Update::Ready,
         Update::Interrupt,
@@ -341,6 +361,13 @@ fn commands() -> Vec<Command> {
         Command::Diff(None),
         Command::Retry,
         Command::Export(Some(text("out.md"))),
+        Command::Own { name: text("review"), arguments: text("a.rs") },
+        Command::Shell { command: text("make"), output: ShellOutput::User },
+        Command::Shell { command: text("make"), output: ShellOutput::Model },
+        Command::Theme(None),
+        Command::Theme(Some(ScreenTheme::Dark)),
+        Command::Mouse(MouseMode::Released),
+        Command::ListModels,
         Command::Other { name: text("search"), rest: text("a walrus") },
         Command::Quit,
     ];

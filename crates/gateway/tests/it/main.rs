@@ -9,8 +9,11 @@
     reason = "a test fails loudly"
 )]
 
+mod byte_equality;
 mod matrix;
 mod memory;
 mod pass_through;
+mod responses;
 mod safety;
 mod support;
+mod system_messages;

@@ -153,3 +153,64 @@ async fn g9_in_shadow_mode_nothing_changes_and_losses_are_counted() {
     let line = "aside_lost_total{client=\"aside\",dialect=\"deepseek\",kind=\"refused\"} 1";
     assert!(metrics.lines().any(|found| found == line), "{metrics}");
 }
+
+#[tokio::test]
+async fn g2_without_a_store_the_client_carries_its_thinking_sealed() {
+    let running = Setup::new("").start().await;
+    let tool = json!({"name": "list", "description": "lists", "input_schema": {"type": "object", "properties": {}}});
+    for dialect in ["deepseek", "openai", "kimi"] {
+        let mut messages = vec![json!({"role": "user", "content": "Look around.\nsim: tool-loop 2"})];
+        for step in 0..3 {
+            let body = json!({"model": format!("sim/{dialect}"), "max_tokens": 2000, "messages": messages,
+                "tools": [tool], "stream": step == 1});
+            let answer = running.post("/v1/messages", &[], body.to_string()).await;
+            assert_eq!(answer.status, 200, "{dialect}, step {step}: {}", answer.text());
+            assert!(n_restored(&answer) >= step, "{dialect}, step {step}: {:?}", answer.header("aside-repaired"));
+            let content = if step == 1 { streamed_content(&answer.text()) } else { answer.json()["content"].clone() };
+            let blocks = content.as_array().cloned().unwrap_or_default();
+            let sealed: Vec<&str> = blocks
+                .iter()
+                .filter_map(|block| block.get("signature").or_else(|| block.get("data"))?.as_str())
+                .collect();
+            assert!(!sealed.is_empty() && sealed.iter().all(|seal| seal.starts_with("asb1_")), "{dialect}: {content}");
+            let results: Vec<Value> = blocks
+                .iter()
+                .filter(|block| block["type"] == "tool_use")
+                .map(|block| json!({"type": "tool_result", "tool_use_id": block["id"], "content": "README.md"}))
+                .collect();
+            assert_eq!(results.is_empty(), step == 2, "{dialect}: the loop has two steps");
+            messages.push(json!({"role": "assistant", "content": content}));
+            messages.push(json!({"role": "user", "content": results}));
+        }
+    }
+}
+
+/// The blocks of a streamed message.
+fn streamed_content(text: &str) -> Value {
+    let mut blocks: Vec<Value> = Vec::new();
+    for event in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let event: Value = serde_json::from_str(event).expect("JSON");
+        let at = event["index"].as_u64().map(|at| usize::try_from(at).expect("small"));
+        match (event["type"].as_str(), at) {
+            (Some("content_block_start"), Some(_)) => blocks.push(event["content_block"].clone()),
+            (Some("content_block_delta"), Some(at)) => {
+                let delta = &event["delta"];
+                for (name, into) in
+                    [("text", "text"), ("thinking", "thinking"), ("signature", "signature"), ("partial_json", "json")]
+                {
+                    if let Some(more) = delta[name].as_str() {
+                        let so_far = blocks[at][into].as_str().unwrap_or("").to_owned();
+                        blocks[at][into] = json!(format!("{so_far}{more}"));
+                    }
+                }
+            }
+            _ => (),
+        }
+    }
+    for block in blocks.iter_mut().filter(|block| block["type"] == "tool_use") {
+        let arguments = block["json"].as_str().unwrap_or("{}").to_owned();
+        block["input"] = serde_json::from_str(&arguments).unwrap_or(json!({}));
+        block.as_object_mut().expect("an object").remove("json");
+    }
+    Value::from(blocks)
+}

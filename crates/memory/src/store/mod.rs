@@ -58,6 +58,11 @@ pub trait Store: Send + Sync {
     /// Deletes what expired before this day. Returns the number of rows.
     fn expire(&self, before_day: i64) -> StoreFuture<'_, u64>;
 
+    /// Deletes the conversations of a tenant that were used longest ago, until its
+    /// replies have at most this many bytes before compression. Returns the number
+    /// of deleted replies.
+    fn trim(&self, tenant: TenantId, max_bytes: u64) -> StoreFuture<'_, u64>;
+
     /// One receipt.
     fn receipt(&self, tenant: TenantId, id: String) -> StoreFuture<'_, Option<SealedReceipt>>;
 
@@ -91,6 +96,20 @@ pub trait Store: Send + Sync {
 
     /// The totals of all replicas, for windows that began at or after this time.
     fn spend(&self, since_window: i64) -> StoreFuture<'_, Vec<SpendRow>>;
+}
+
+/// Of the sizes of conversations, the one used longest ago first, those to delete.
+pub(crate) fn over_quota<C>(conversations: Vec<(C, u64)>, max_bytes: u64) -> Vec<C> {
+    let mut total = conversations.iter().fold(0, |total: u64, (_, size)| total.saturating_add(*size));
+    let mut out = Vec::new();
+    for (conversation, size) in conversations {
+        if total <= max_bytes {
+            break;
+        }
+        total = total.saturating_sub(size);
+        out.push(conversation);
+    }
+    out
 }
 
 /// A tenant, with its data key sealed by the store key.
@@ -183,6 +202,15 @@ pub enum WriteRow {
         #[serde(with = "crate::spill::time")]
         expires: Time,
     },
+    /// A reply is deleted.
+    Forget {
+        /// Its tenant.
+        tenant: TenantId,
+        /// The reply.
+        reply: ReplyId,
+        /// Its keys.
+        keys: Vec<Key>,
+    },
     /// What was done to a request.
     Receipt(SealedReceipt),
 }
@@ -192,7 +220,7 @@ impl WriteRow {
     pub(crate) fn weight(&self) -> usize {
         256 + match self {
             WriteRow::Reply { row, keys } => row.body.len() + 64 * keys.len(),
-            WriteRow::Touch { keys, .. } => 16 * keys.len(),
+            WriteRow::Touch { keys, .. } | WriteRow::Forget { keys, .. } => 16 * keys.len(),
             WriteRow::Rejected { .. } => 0,
             WriteRow::Receipt(receipt) => receipt.body.len(),
         }

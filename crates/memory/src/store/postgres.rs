@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 
 use super::{
     ClientKeyRow, FindQuery, FoundRows, LearnedRow, ReceiptFilter, SCHEMA, SealedReceipt, SpendRow, Store, StoreFuture,
-    TenantRow, WriteRow,
+    TenantRow, WriteRow, over_quota,
 };
 use crate::error::StoreError;
 use crate::tenant::TenantId;
@@ -133,6 +133,21 @@ impl Store for PostgresStore {
                 }
             }
             Ok(total)
+        })
+    }
+
+    fn trim(&self, tenant: TenantId, max_bytes: u64) -> StoreFuture<'_, u64> {
+        Box::pin(async move {
+            let sizes = self.select(commands::conversation_sizes(tenant)).await?;
+            let sizes: Result<Vec<(Vec<u8>, u64)>, StoreError> = sizes
+                .iter()
+                .map(|row| Ok((rows::get(row, 0)?, u64::try_from(rows::get::<i64>(row, 1)?).unwrap_or(0))))
+                .collect();
+            let mut deleted = 0;
+            for conversation in over_quota(sizes?, max_bytes) {
+                deleted += self.change(commands::delete_conversation(tenant, &conversation)).await?.len() as u64;
+            }
+            Ok(deleted)
         })
     }
 

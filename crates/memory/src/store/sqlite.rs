@@ -115,6 +115,10 @@ impl Store for SqliteStore {
         })
     }
 
+    fn trim(&self, tenant: TenantId, max_bytes: u64) -> StoreFuture<'_, u64> {
+        self.write(move |db| tables::trim(db, tenant, max_bytes))
+    }
+
     fn receipt(&self, tenant: TenantId, id: String) -> StoreFuture<'_, Option<SealedReceipt>> {
         self.read(move |db| tables::receipt(db, tenant, &id))
     }

@@ -59,6 +59,7 @@ async fn contract(place: &Place) {
     replies_survive(place).await;
     replicas_see_each_other(place).await;
     replies_expire_after_their_last_use(place).await;
+    tenants_have_a_quota(place).await;
     receipts_belong_to_their_tenant(place).await;
     tables_of_clients(place).await;
     tenants_are_deleted_and_keys_change(place).await;
@@ -135,6 +136,46 @@ async fn replies_expire_after_their_last_use(place: &Place) {
         target.restore(&memory, &tenant, &lost, None).await.turns[0].outcome
     };
     assert_eq!((outcome("used").await, outcome("unused").await), (Outcome::Restored, Outcome::Unknown));
+}
+
+async fn tenants_have_a_quota(place: &Place) {
+    let target = Target::new("deepseek", "deepseek-v4-pro");
+    let memory = place.open().await;
+    let (large, small) = (memory.tenant("large", NOW).await.unwrap(), memory.tenant("small", NOW).await.unwrap());
+    let chat = |n: usize| {
+        let id = format!("call_00_x8Bq2LmVf3k{n}");
+        vec![
+            user(&format!("How deep is berth {n}?")),
+            assistant(vec![open_thinking(&noise(10_000)), call(&id, "depth", r#"{"berth":4}"#)]),
+            result(&id, "4 m"),
+        ]
+    };
+    for n in 0..5 {
+        target.remember(&memory, &large, &chat(n), None).await;
+    }
+    target.remember(&memory, &small, &chat(0), None).await;
+    // The first conversation is used again a few days later, so the second is the oldest.
+    let later = Time(NOW.0 + 3 * DAY);
+    let lost = all_without_thinking(&chat(0));
+    let refs: Vec<&Message> = lost.iter().collect();
+    let dialect = target.dialects.get("deepseek").unwrap();
+    let settings = aside_core::Settings::new();
+    let request = aside_core::Request::new(&target.dialects, dialect, &target.model, &target.origin, &settings)
+        .with_messages(&refs)
+        .with_tools(&target.tools);
+    memory.restore(&large, &request, None, later).await;
+    memory.flush().await;
+    assert_eq!(memory.trim(1 << 30).await.unwrap(), 0, "nobody has too much");
+    assert_eq!(memory.trim(35_000).await.unwrap(), 2);
+    let mut kept = Vec::new();
+    for n in 0..5 {
+        let restored = target.restore(&memory, &large, &all_without_thinking(&chat(n)), None).await;
+        kept.push(restored.turns[0].outcome == Outcome::Restored);
+    }
+    assert_eq!(kept.iter().filter(|kept| **kept).count(), 3, "{kept:?}");
+    assert!(kept[0], "it was used last: {kept:?}");
+    let restored = target.restore(&memory, &small, &all_without_thinking(&chat(0)), None).await;
+    assert_eq!(restored.turns[0].outcome, Outcome::Restored, "another tenant");
 }
 
 async fn receipts_belong_to_their_tenant(place: &Place) {
@@ -253,7 +294,7 @@ async fn g7_sqlite_keeps_the_contract() {
 
 #[tokio::test]
 async fn g7_postgresql_keeps_the_contract() {
-    let Some(server) = PostgresServer::start() else {
+    let Some(server) = PostgresServer::start("contract") else {
         println!("PostgreSQL is not installed: nothing to check");
         return;
     };
@@ -263,7 +304,7 @@ async fn g7_postgresql_keeps_the_contract() {
 
 #[tokio::test]
 async fn g7_a_stopped_postgresql_stops_no_traffic_and_loses_nothing() {
-    let Some(server) = PostgresServer::start() else {
+    let Some(server) = PostgresServer::start("stopped") else {
         println!("PostgreSQL is not installed: nothing to check");
         return;
     };

@@ -113,12 +113,17 @@ type Change = fn(&mut Sent);
 
 /// Every way in which clients change a history.
 #[rustfmt::skip]
-pub(super) const CHANGES: [(&str, Change); 20] = [
+pub(super) const CHANGES: [(&str, Change); 25] = [
     ("thinking dropped",         |_| ()),
     ("arguments rewritten",      |sent| sent.each_call(rewrite_arguments)),
     ("text trimmed",             |sent| sent.each_text(Role::Assistant, |text| vec![text.trim().to_owned()])),
     ("space added",              |sent| sent.each_text(Role::Assistant, |text| vec![format!("\n{text} \n")])),
     ("text split into parts",    |sent| sent.each_text(Role::Assistant, halves)),
+    ("parts merged",             |sent| merge_text(sent)),
+    ("empty parts added",        |sent| sent.each_text(Role::Assistant, |text| vec![String::new(), text.to_owned(), String::new()])),
+    ("empty text beside calls",  |sent| for message in sent.messages.iter_mut().filter(|message| message.has_calls()) { message.blocks.insert(0, text("")); }),
+    ("ids cut to 40 characters", |sent| sent.rename_ids(|_, id| id.chars().take(40).collect())),
+    ("one id for all calls",     |sent| sent.rename_ids(|_, _| "call_1".to_owned())),
     ("Windows line ends",        |sent| { sent.each_text(Role::User, |text| vec![text.replace('\n', "\r\n")]); sent.each_text(Role::Assistant, |text| vec![text.replace('\n', "\r\n")]); }),
     ("tags added",               |sent| sent.each_text(Role::Assistant, |text| vec![format!("<think>shown</think>\n{text}")])),
     ("details added",            |sent| sent.each_text(Role::Assistant, |text| vec![format!("<details type=\"reasoning\" done=\"true\">x</details>\n{text}")])),
@@ -158,6 +163,25 @@ fn halves(text: &str) -> Vec<String> {
     vec![text.chars().take(half).collect(), text.chars().skip(half).collect()]
 }
 
+/// All text of a message as one part, before its calls.
+fn merge_text(sent: &mut Sent) {
+    for message in sent.messages.iter_mut().filter(|message| message.role == Role::Assistant) {
+        let mut words = String::new();
+        message.blocks.retain(|block| match block {
+            Block::Text(text) => {
+                words.push_str(&text.text);
+                false
+            }
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
+                true
+            }
+        });
+        if !words.is_empty() {
+            message.blocks.insert(0, text(&words));
+        }
+    }
+}
+
 fn drop_text_beside_calls(sent: &mut Sent) {
     for message in sent.messages.iter_mut().filter(|message| message.has_calls()) {
         message.blocks.retain(|block| !matches!(block, Block::Text(_)));
@@ -168,7 +192,14 @@ fn drop_text_beside_calls(sent: &mut Sent) {
 #[derive(Default)]
 pub(super) struct Tally {
     wanted: usize,
-    restored: usize,
+    pub(super) restored: usize,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, other: &Tally) {
+        self.wanted += other.wanted;
+        self.restored += other.restored;
+    }
 }
 
 /// Sends a history back, and checks every turn.
@@ -256,17 +287,26 @@ async fn never_wrong_among_look_alikes(dialect: &'static str, model: &'static st
     }
     for owner in ["a", "b"] {
         let tenant = memory.tenant(owner, NOW).await.unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
         for n in 0..CHECKED {
-            let original = Sent::lost(&look_alike(n, sealed, owner));
-            for (name, change) in CHANGES {
-                let mut sent = original.clone();
-                change(&mut sent);
-                // Its own session, none, and that of another conversation.
-                let (own, other) = (format!("session {}", n % 100), format!("session {}", (n + 1) % 100));
-                for session in [Some(own.as_str()), None, Some(other.as_str())] {
-                    check(&target, &memory, &tenant, &sent, session, name, tallies.entry(name).or_default()).await;
+            let (memory, target, tenant) = (memory.clone(), Arc::clone(&target), Arc::clone(&tenant));
+            tasks.spawn(async move {
+                let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+                let original = Sent::lost(&look_alike(n, sealed, owner));
+                for (name, change) in CHANGES {
+                    let mut sent = original.clone();
+                    change(&mut sent);
+                    // Its own session, none, and that of another conversation.
+                    let (own, other) = (format!("session {}", n % 100), format!("session {}", (n + 1) % 100));
+                    for session in [Some(own.as_str()), None, Some(other.as_str())] {
+                        check(&target, &memory, &tenant, &sent, session, name, tallies.entry(name).or_default()).await;
+                    }
                 }
-            }
+                tallies
+            });
+        }
+        for (name, tally) in tasks.join_all().await.into_iter().flatten() {
+            tallies.entry(name).or_default().add(&tally);
         }
     }
     print(

@@ -3,15 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use aside_core::block::Seal;
 use aside_core::dialect::Dialect;
 use aside_core::{
-    Arguments, Block, Decoder, Dialects, Fold, Message, Origin, Protocol, Role, Settings, ToolCall, read_request,
+    Arguments, Block, Decoder, Dialects, Fold, Message, Origin, Protocol, Role, Settings, ThinkingContent, ToolCall,
+    read_request,
 };
-use aside_memory::{Memory, StoreKey};
+use aside_memory::{Memory, StoreKey, Tenant};
 
 use super::never_wrong::{CHANGES, Sent, Tally, check, print, truth_of};
 use super::support::*;
+
+/// Conversations that differ from the recorded ones in their thinking.
+const LOOK_ALIKES: usize = 1_000;
 
 /// One recorded exchange.
 struct Exchange {
@@ -72,19 +78,61 @@ fn read(folder: &Path) -> Option<Recording> {
 
 /// The history that the client of an exchange sent, and the thinking that each of
 /// its replies had.
-fn sent(recording: &Recording, at: usize) -> Sent {
-    let exchange = &recording.exchanges[at];
+fn sent(exchanges: &[Exchange], at: usize) -> Sent {
+    let exchange = &exchanges[at];
     let mut sent = Sent::lost(&exchange.asked);
     let mut next = 0;
     for (message, truth) in exchange.asked.iter().zip(&mut sent.truth) {
         *truth = None;
-        let earlier = (next..at).find(|reply| is_same(message, &recording.exchanges[*reply].reply));
+        let earlier = (next..at).find(|reply| is_same(message, &exchanges[*reply].reply));
         if let Some(earlier) = earlier.filter(|_| message.role == Role::Assistant) {
             next = earlier + 1;
-            *truth = Some(truth_of(&recording.exchanges[earlier].reply));
+            *truth = Some(truth_of(&exchanges[earlier].reply));
         }
     }
     sent
+}
+
+/// The same conversation, with other thinking that looks the same to its user.
+fn with_other_thinking(exchanges: &[Exchange], owner: &str, question: Question) -> Vec<Exchange> {
+    let other_seal = |seal: &mut Seal| seal.payload.push_str(&owner.replace(' ', ""));
+    let other = |exchange: &Exchange| {
+        let mut reply = exchange.reply.clone();
+        for block in &mut reply.blocks {
+            match block {
+                Block::Thinking(thinking) => {
+                    thinking.native = None;
+                    thinking.items.clear();
+                    match &mut thinking.content {
+                        ThinkingContent::Open { text } => text.push_str(owner),
+                        ThinkingContent::Sealed { text, seals } => {
+                            text.push_str(owner);
+                            seals.signature.iter_mut().chain(&mut seals.encrypted).for_each(other_seal);
+                        }
+                        ThinkingContent::Hidden { seals } => {
+                            seals.signature.iter_mut().chain(&mut seals.encrypted).for_each(other_seal);
+                        }
+                    }
+                }
+                Block::Text(text) => text.seal.iter_mut().for_each(other_seal),
+                Block::ToolCall(call) => call.seal.iter_mut().for_each(other_seal),
+                Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
+            }
+        }
+        let mut asked = exchange.asked.clone();
+        if let (Question::Other, Some(first)) = (question, asked.iter_mut().find(|each| each.role == Role::User)) {
+            first.blocks.push(text(owner));
+        }
+        Exchange { asked, reply }
+    };
+    exchanges.iter().map(other).collect()
+}
+
+/// Whether a look-alike begins with the same question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    Same,
+    Other,
 }
 
 /// Whether a client's message is this reply: it has its calls, or its text.
@@ -117,44 +165,116 @@ fn call_value(call: &ToolCall) -> (String, serde_json::Value) {
     (call.name.clone(), arguments)
 }
 
-async fn remember(memory: &Memory, recording: &Recording) {
-    let tenant = memory.tenant("local", NOW).await.unwrap();
-    for exchange in &recording.exchanges {
+async fn remember(memory: &Memory, tenant: &Arc<Tenant>, target: &Target, exchanges: &[Exchange]) {
+    for exchange in exchanges {
         let asked = all_without_thinking(&exchange.asked);
-        let restored = recording.target.restore(memory, &tenant, &asked, None).await;
-        memory.begin(&tenant, &restored).finish(&exchange.reply, NOW).durable().await;
+        let restored = target.restore(memory, tenant, &asked, None).await;
+        memory.begin(tenant, &restored).finish(&exchange.reply, NOW).durable().await;
     }
+}
+
+/// Everything that the test needs, for tasks that run at the same time.
+struct Setting {
+    memory: Memory,
+    local: Arc<Tenant>,
+    other: Arc<Tenant>,
+    recordings: Vec<Recording>,
+    /// The same conversations of the other tenant.
+    others: Vec<Vec<Exchange>>,
+}
+
+impl Setting {
+    async fn remember(&self, at: usize) {
+        let target = &self.recordings[at].target;
+        remember(&self.memory, &self.local, target, &self.recordings[at].exchanges).await;
+        remember(&self.memory, &self.other, target, &self.others[at]).await;
+    }
+
+    /// Remembers conversations with the same call ids: every second recording has some
+    /// that are equal in all that their user sees.
+    async fn remember_look_alikes(&self, at: usize) {
+        let recording = &self.recordings[at];
+        for n in (0..LOOK_ALIKES).filter(|n| n % self.recordings.len() == at) {
+            let question = if at % 2 == 1 && n % 3 == 0 { Question::Same } else { Question::Other };
+            let alike = with_other_thinking(&recording.exchanges, &format!(" look-alike {n}"), question);
+            remember(&self.memory, &self.local, &recording.target, &alike).await;
+        }
+    }
+
+    /// Sends a recording back in every way, as both tenants.
+    async fn check(&self, at: usize) -> BTreeMap<&'static str, Tally> {
+        let recording = &self.recordings[at];
+        let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+        for (tenant, exchanges) in [(&self.local, &recording.exchanges), (&self.other, &self.others[at])] {
+            for (at, (name, change)) in (1..exchanges.len()).flat_map(|at| CHANGES.map(|change| (at, change))) {
+                let mut sent = sent(exchanges, at);
+                change(&mut sent);
+                let name_of_case = format!("{} of {}, turn {}, {name}", recording.name, tenant.name(), at + 1);
+                let tally = tallies.entry(name).or_default();
+                check(&recording.target, &self.memory, tenant, &sent, None, &name_of_case, tally).await;
+            }
+        }
+        tallies
+    }
+}
+
+/// What is done with each recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Remember,
+    RememberLookAlikes,
+    Check,
+}
+
+/// Works on all recordings, on many at a time, because each waits for the store.
+async fn on_all(setting: &Arc<Setting>, work: Work) -> BTreeMap<&'static str, Tally> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for at in 0..setting.recordings.len() {
+        let setting = Arc::clone(setting);
+        tasks.spawn(async move {
+            match work {
+                Work::Remember => setting.remember(at).await,
+                Work::RememberLookAlikes => setting.remember_look_alikes(at).await,
+                Work::Check => return setting.check(at).await,
+            }
+            BTreeMap::new()
+        });
+    }
+    let mut all: BTreeMap<&str, Tally> = BTreeMap::new();
+    for (name, tally) in tasks.join_all().await.into_iter().flatten() {
+        all.entry(name).or_default().add(&tally);
+    }
+    all
+}
+
+fn recordings(corpus: &Path) -> Vec<Recording> {
+    let mut folders: Vec<PathBuf> =
+        std::fs::read_dir(corpus.join("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    let recordings = folders.iter().filter_map(|folder| read(folder));
+    let recordings: Vec<Recording> = recordings.filter(|each| each.exchanges.len() > 1).collect();
+    assert!(recordings.len() > 50, "only {} conversations", recordings.len());
+    recordings
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn g2_never_a_wrong_thought_in_recorded_conversations() {
-    let Some(folder) = std::env::var_os("ASIDE_CORPUS").map(PathBuf::from) else {
+    let Some(corpus) = std::env::var_os("ASIDE_CORPUS").map(PathBuf::from) else {
         println!("ASIDE_CORPUS is not set: nothing to check");
         return;
     };
-    let mut folders: Vec<PathBuf> =
-        std::fs::read_dir(folder.join("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
-    folders.sort();
-    let recordings: Vec<Recording> = folders.iter().filter_map(|folder| read(folder)).collect();
-    let recordings: Vec<Recording> = recordings.into_iter().filter(|each| each.exchanges.len() > 1).collect();
-    assert!(recordings.len() > 50, "only {} conversations", recordings.len());
+    let recordings = recordings(&corpus);
     let (place, key) = (Folder::new("recorded"), StoreKey::generate());
     let memory = open(&place, &key).await;
-    for recording in &recordings {
-        remember(&memory, recording).await;
+    let owner = " of the other tenant";
+    let others = recordings.iter().map(|each| with_other_thinking(&each.exchanges, owner, Question::Same)).collect();
+    let (local, other) = (memory.tenant("local", NOW).await.unwrap(), memory.tenant("other", NOW).await.unwrap());
+    let setting = Arc::new(Setting { memory, local, other, recordings, others });
+    for (company, work) in [("alone", Work::Remember), ("among look-alikes", Work::RememberLookAlikes)] {
+        on_all(&setting, work).await;
+        let tallies = on_all(&setting, Work::Check).await;
+        print(&format!("{} recorded conversations of two tenants, {company}", setting.recordings.len()), &tallies);
+        let restored: usize = tallies.values().map(|tally| tally.restored).sum();
+        assert!(restored > 0, "nothing was restored, so nothing was checked");
     }
-    let tenant = memory.tenant("local", NOW).await.unwrap();
-    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
-    for recording in &recordings {
-        for at in 1..recording.exchanges.len() {
-            for (name, change) in CHANGES {
-                let mut sent = sent(recording, at);
-                change(&mut sent);
-                let name_of_case = format!("{}, turn {}, {name}", recording.name, at + 1);
-                let tally = tallies.entry(name).or_default();
-                check(&recording.target, &memory, &tenant, &sent, None, &name_of_case, tally).await;
-            }
-        }
-    }
-    print(&format!("{} recorded conversations", recordings.len()), &tallies);
 }

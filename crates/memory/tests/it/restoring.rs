@@ -305,7 +305,7 @@ async fn g2_without_a_store_sealed_blocks_come_back_from_the_client() {
     let tenant = memory.tenant("local", NOW).await.unwrap();
     let target = Target::new("deepseek", "deepseek-v4-pro");
     let original = tool_loop("call_1");
-    let sealed = tenant.seal_block(&original[1].blocks[0]);
+    let sealed = tenant.seal_block(&original[1].blocks[0], &target.origin);
     let mut sent = all_without_thinking(&original);
     sent[1].blocks.insert(0, sealed_thinking("", &sealed));
     let restored = target.restore(&memory, &tenant, &sent, None).await;

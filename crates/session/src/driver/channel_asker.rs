@@ -31,7 +31,10 @@ impl ChannelAsker {
     /// Tells the user that a command will run after the current turn.
     pub(super) fn announce_deferred(&self, command: &front::Command) {
         let name = match command {
-            front::Command::Other { name, .. } => name.as_str(),
+            front::Command::Other { name, .. } | front::Command::Own { name, .. } => name.as_str(),
+            front::Command::Shell { command, .. } => {
+                return self.say(format!("`{command}` waits for the end of this turn"));
+            }
             front::Command::Set { .. } | front::Command::Query(_) => "set",
             front::Command::Unset(_) => "unset",
             front::Command::Profile(_) => "profile",
@@ -49,6 +52,9 @@ impl ChannelAsker {
             | front::Command::PromptWith { .. }
             | front::Command::Steer(_)
             | front::Command::View(_)
+            | front::Command::Theme(_)
+            | front::Command::Mouse(_)
+            | front::Command::ListModels
             | front::Command::Mode(_)
             | front::Command::Interrupt
             | front::Command::AnswerNow
@@ -56,9 +62,11 @@ impl ChannelAsker {
             | front::Command::Terminal(_)
             | front::Command::Quit => return,
         };
-        self.send(front::Update::CommandOutput(front::CommandOutput::Line(format!(
-            "/{name} waits for the end of this turn"
-        ))));
+        self.say(format!("/{name} waits for the end of this turn"));
+    }
+
+    fn say(&self, line: String) {
+        self.send(front::Update::CommandOutput(front::CommandOutput::Line(line)));
     }
 
     pub(super) fn send(&self, update: front::Update) {

@@ -5,7 +5,7 @@ use aside_core::interchange::{ThinkingMarkup, write_markdown};
 use aside_core::settings::{Layer, SettingKey, ThinkingDisplay};
 use aside_core::tool_mode::ToolMode;
 use aside_engine::compaction::CompactionResult;
-use aside_front::{Command, CommandOutput, ProfileAction, Update};
+use aside_front::{Command, CommandOutput, ProfileAction};
 use aside_store::session::SessionChange;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::session_recorder::StoringFront;
 use crate::settings::{self, ProfileName, setting_error};
-use crate::{atomic, profiles, times};
+use crate::{atomic, own_commands, profiles, times};
 
 impl Driver {
     pub(super) async fn run_command(
@@ -60,6 +60,14 @@ impl Driver {
             Command::Diff(file) => self.diff(file.as_deref()),
             Command::Fork => self.fork().await,
             Command::Export(file) => self.export(file.as_deref()),
+            Command::Own { name, arguments } => self.run_own_command(&name, &arguments, inbox).await,
+            Command::Shell { command, output } => self.run_user_command(&command, output, inbox).await,
+            Command::Theme(theme) => self.set_theme(theme),
+            Command::Mouse(mouse) => self.set_mouse(mouse),
+            Command::ListModels => {
+                self.list_models();
+                Ok(CommandOutcome::Silent)
+            }
             Command::Other { name, rest } => self.run_other(&name, &rest).await,
             Command::Quit => Ok(CommandOutcome::Quit),
             // No turn is running, so there is nothing to stop or to answer.
@@ -71,7 +79,7 @@ impl Driver {
 
     fn set_mode(&mut self, mode: ToolMode) -> Result<CommandOutcome, HintedError> {
         self.active.session.tools.permissions().tool_mode().set(mode);
-        self.front.send(Update::Status(Box::new(self.status())));
+        self.send_changed_status();
         Ok(CommandOutcome::Silent)
     }
 
@@ -90,14 +98,26 @@ impl Driver {
         if let Some(recorder) = &mut self.recorder {
             recorder.change(&SessionChange::Settings(session_settings));
         }
-        self.front.send(Update::Status(Box::new(self.status())));
+        self.send_changed_status();
     }
 
     /// The view of thinking is a preference, so it is also written to the config.
     fn view(&mut self, view: ThinkingDisplay) {
         self.active.session.settings.show(Layer::Session, view);
-        self.front.send(Update::Status(Box::new(self.status())));
+        self.send_status();
         self.view_preference.choose(view);
+    }
+
+    /// Sends the prompt of one of the user's own commands.
+    async fn run_own_command(
+        &mut self,
+        name: &str,
+        arguments: &str,
+        inbox: &mut UnboundedReceiver<Command>,
+    ) -> Result<CommandOutcome, HintedError> {
+        let config = self.active.user_folders.require_config()?;
+        let prompt = own_commands::prompt(config, name, arguments)?;
+        self.send_prompt(&prompt, inbox).await
     }
 
     async fn switch_model(&mut self, name: &str) -> Result<CommandOutcome, HintedError> {
@@ -105,7 +125,7 @@ impl Driver {
         if let Some(recorder) = &mut self.recorder {
             recorder.set_origin(self.active.session.endpoint.origin(), self.active.model.clone());
         }
-        self.front.send(Update::Status(Box::new(self.status())));
+        self.send_changed_status();
         Ok(CommandOutcome::Reply(replies::line(format!("model: {}", self.active.model))))
     }
 
@@ -143,28 +163,33 @@ impl Driver {
 
     async fn compact(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<CommandOutcome, HintedError> {
         self.open_resumed_recorder();
-        let mut front = StoringFront::new(&mut self.front, self.recorder.as_mut());
         let cancel = CancellationToken::new();
-        let mut work = std::pin::pin!(self.active.session.compact(CompactionTrigger::Manual, &mut front, &cancel));
         let mut quits = false;
-        let compacted = loop {
-            tokio::select! {
-                compacted = &mut work => break compacted,
-                command = inbox.recv(), if !quits => match command {
-                    Some(Command::Interrupt) => cancel.cancel(),
-                    Some(Command::Quit) | None => {
-                        quits = true;
-                        cancel.cancel();
-                    }
-                    Some(other) => self.deferred.push_back(other),
-                },
+        let compacted = {
+            let mut front = StoringFront::new(&mut self.front, self.recorder.as_mut());
+            let mut work = std::pin::pin!(self.active.session.compact(CompactionTrigger::Manual, &mut front, &cancel));
+            loop {
+                tokio::select! {
+                    compacted = &mut work => break compacted,
+                    command = inbox.recv(), if !quits => match command {
+                        Some(Command::Interrupt) => cancel.cancel(),
+                        Some(Command::Quit) | None => {
+                            quits = true;
+                            cancel.cancel();
+                        }
+                        Some(other) => self.deferred.push_back(other),
+                    },
+                }
             }
         };
         if quits {
             return Ok(CommandOutcome::Quit);
         }
         match compacted {
-            CompactionResult::Done(_) => Ok(CommandOutcome::Silent),
+            CompactionResult::Done(_) => {
+                self.send_changed_status();
+                Ok(CommandOutcome::Silent)
+            }
             CompactionResult::Skipped(why) => Ok(CommandOutcome::Reply(replies::line(why.to_string()))),
             CompactionResult::Failed(why) => {
                 Err(HintedError::new(format!("older turns could not be summarised: {why}")))

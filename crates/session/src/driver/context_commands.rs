@@ -90,6 +90,7 @@ impl Driver {
         let (on, all) = (tools.specs().len(), tools.list().count());
         let word = if switch == Switch::On { "on" } else { "off" };
         let what = name.map_or_else(|| "all tools".to_owned(), |name| format!("`{name}`"));
+        self.send_changed_status();
         let several = if name.is_some() && switched > 1 { format!(" ({switched} tools)") } else { String::new() };
         Ok(CommandOutcome::Reply(replies::line(format!("{what}{several} {word}; the model has {on} of {all}"))))
     }

@@ -5,10 +5,14 @@ mod channel_asker;
 mod commands;
 mod context_bars;
 mod context_commands;
+mod live_models;
+mod next_request;
 mod replies;
+mod screen_preferences;
 mod steering;
 mod stored_sessions;
 mod undo;
+mod user_command;
 mod view_preference;
 
 use std::collections::VecDeque;
@@ -16,12 +20,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::dialect::{Dialect, Dialects};
 use aside_core::mention::escape_mentions;
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
 use aside_engine::attachments::AttachedPrompt;
-use aside_front::{Attachment, Command, CommandOutput, CompletionLists, CostSoFar, Status, Update};
+use aside_front::{
+    Attachment, Command, CommandOutput, CompletionLists, CostSoFar, MouseMode, ScreenSettings, Status, Update,
+};
 use aside_store::session::NewSession;
 use aside_store::{MessageId, SessionId, SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -36,9 +43,11 @@ use crate::settings::{self, ProfileName};
 use crate::start::{self, ActiveSession, Saving, SessionOptions};
 use crate::stored_session::{self, Continuation, FoundSession, ResumedSession, SessionChoice, StoredSession};
 use crate::update_front::UpdateFront;
+use crate::{git_branch, own_commands};
 use blocking::{blocking, in_store};
 use channel_asker::ChannelAsker;
 use context_commands::ListedItem;
+use next_request::LastCount;
 pub use replies::decision_action;
 pub(crate) use replies::{decision_rows, excerpt};
 use steering::Steering;
@@ -81,6 +90,9 @@ pub struct Driver {
     /// Commands received during a turn, to run after it.
     deferred: VecDeque<Command>,
     view_preference: ViewPreference,
+    last_count: LastCount,
+    /// How many command lines the user ran.
+    n_user_commands: u64,
 }
 
 /// What to do after a command.
@@ -165,6 +177,7 @@ impl Driver {
         let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
         let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
         let mut active = start::start_session(options, conversation, &notify).await?;
+        options.limits.apply(&mut active)?;
         let restored = match history {
             Some(history) => {
                 active.session.replace_history(history);
@@ -202,8 +215,17 @@ impl Driver {
             profile,
             deferred: VecDeque::new(),
             view_preference,
+            last_count: LastCount::Holds,
+            n_user_commands: 0,
         };
         let lists = driver.lists().await?;
+        driver
+            .active
+            .user_folders
+            .config
+            .iter()
+            .flat_map(|config| own_commands::list(config).notes)
+            .for_each(|note| driver.front.send(Update::CommandOutput(replies::line(note))));
         if let Some(error) = unsaved {
             driver.front.send(Update::CommandOutput(replies::error(&error.prefixed("this session is not saved"))));
         }
@@ -226,6 +248,8 @@ impl Driver {
 
     /// Runs commands until the front end is gone.
     pub async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
+        // After the first frame, because it takes time.
+        self.send_status();
         self.send_prompt_history().await;
         self.run_commands(inbox).await;
         report(&self.front, self.view_preference.save().await);
@@ -259,7 +283,10 @@ impl Driver {
                 Ok(CommandOutcome::Quit) => return,
                 // The front end is waiting for the turn to end.
                 Err(error) if begins_a_turn => {
-                    self.front.send(Update::TurnEnded(TurnEnd::Unreachable(error.to_string())));
+                    self.front.send(Update::TurnEnded(TurnEnd::Unreachable(ConnectionError::new(
+                        ConnectionFailure::Other,
+                        error.to_string(),
+                    ))));
                 }
                 Err(error) => self.front.send(Update::CommandOutput(replies::error(&error))),
             }
@@ -341,9 +368,8 @@ impl Driver {
             let line = format!("what this endpoint needs is not remembered: {error}");
             self.front.send(Update::CommandOutput(replies::line(&line)));
         }
-        if self.cost().is_some() {
-            self.front.send(Update::Status(Box::new(self.status())));
-        }
+        self.last_count = LastCount::Holds;
+        self.send_status();
         self.refresh_lists().await;
         Ok(done)
     }
@@ -494,6 +520,15 @@ impl Driver {
             tier: self.active.tier(),
             mode: self.active.tool_mode(),
             cost: self.cost(),
+            folder: self.active.folder.file_name().map(|name| name.to_string_lossy().into_owned()),
+            branch: git_branch::branch(&self.active.folder),
+            next: None,
+            screen: ScreenSettings {
+                notify: settings.notify(),
+                prose_width: settings.prose_width(),
+                theme: settings.theme(),
+                mouse: if settings.mouse() { MouseMode::Captured } else { MouseMode::Released },
+            },
         }
     }
 
@@ -518,11 +553,13 @@ impl Driver {
         let folder = self.active.folder.clone();
         let root = stored_session::session_folder(&folder).root;
         let listed = blocking(move || {
-            let profiles = config.map_or(Ok(Vec::new()), |folder| settings::profile_names(&folder))?;
+            let profiles = config.as_ref().map_or(Ok(Vec::new()), |folder| settings::profile_names(folder))?;
+            let commands = config.map(|folder| own_commands::list(&folder).commands).unwrap_or_default();
             let sessions = store.map_or(Ok(Vec::new()), |store| store.sessions_by_folder(&root, MAX_SESSIONS));
             let sessions = sessions.map_err(|error| session_recorder::store_error(&error))?;
             Ok(CompletionLists {
                 profiles: profiles.iter().map(ProfileName::to_string).collect(),
+                commands,
                 files: start::attachable_files(&folder, MAX_FILES),
                 sessions: sessions.into_iter().map(|session| replies::completion_entry(session, &root)).collect(),
                 ..CompletionLists::default()

@@ -52,6 +52,11 @@ pub(super) fn title(command: &Command) -> Option<String> {
         | Command::Redo
         | Command::Retry
         | Command::Export(_)
+        | Command::Own { .. }
+        | Command::Shell { .. }
+        | Command::Theme(_)
+        | Command::Mouse(_)
+        | Command::ListModels
         | Command::Terminal(_)
         | Command::Quit => None,
     }

@@ -10,6 +10,7 @@ use aside_store::{MessageId, SessionId, SqliteStore, Store};
 
 use super::blocking::{blocking, in_store};
 use super::context_commands::ListedItem;
+use super::next_request::LastCount;
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::providers::{Providers, env_var};
@@ -55,7 +56,8 @@ impl Driver {
         self.resumed = Some(resumed.stored);
         self.active.session.replace_history(resumed.conversation.history);
         self.front.send(Update::Restored(self.branch()));
-        self.front.send(Update::Status(Box::new(self.status())));
+        self.last_count = LastCount::Holds;
+        self.send_status();
         Ok(ids)
     }
 
@@ -92,7 +94,8 @@ impl Driver {
                 self.front.send(Update::Restored(Vec::new()));
                 let notify = |line: &str| self.front.send(Update::CommandOutput(replies::line(line)));
                 start::restart_session(&mut self.active, &notify).await?;
-                self.front.send(Update::Status(Box::new(self.status())));
+                self.last_count = LastCount::Holds;
+                self.send_status();
                 Ok(CommandOutcome::Silent)
             }
             "title" if rest.is_empty() => Err(HintedError::new("a title needs text").hint("/title TEXT")),
@@ -102,7 +105,7 @@ impl Driver {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.change(&SessionChange::Title(rest.to_owned()));
                 }
-                self.front.send(Update::Status(Box::new(self.status())));
+                self.send_status();
                 Ok(CommandOutcome::Silent)
             }
             "search" if rest.is_empty() => {

@@ -125,6 +125,7 @@ impl Driver {
             }
             self.undone_prompt = None;
             self.front.send(Update::Restored(self.branch()));
+            self.send_status();
         }
         store.record_redo(step.id).map_err(|error| store_error(&error))?;
         self.say(lines);
@@ -199,6 +200,7 @@ impl Driver {
         match self.undone_prompt.as_ref().and_then(prompt_text).map(|words| self.as_typed(words)) {
             Some(question) => {
                 self.front.send(Update::Undone(question));
+                self.send_status();
                 Ok(CommandOutcome::Silent)
             }
             None => Ok(CommandOutcome::Reply(replies::line("the last turn is undone"))),

@@ -139,6 +139,32 @@ impl SqliteStore {
         self.write(|db| Ok(db.pragma_update(None, "max_page_count", most)?))
     }
 
+    /// How much the store takes on disk, with its write-ahead log.
+    pub fn n_bytes(&self) -> u64 {
+        let mut log = self.path.clone().into_os_string();
+        log.push("-wal");
+        [self.path.clone(), PathBuf::from(log)]
+            .iter()
+            .filter_map(|path| std::fs::metadata(path).ok())
+            .map(|metadata| metadata.len())
+            .sum()
+    }
+
+    /// Gives the space of deleted sessions back to the file system, which copies the whole file once. Without
+    /// this, new sessions use that space.
+    pub fn shrink(&self) -> Result<()> {
+        let WriterConnection::Open(connection) = &self.writer else { return self.write(|_| Ok(())) };
+        let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = || -> Result<(), DbError> {
+            // The copy may be larger than the memory.
+            connection.pragma_update(None, "temp_store", "file")?;
+            let done = connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
+            connection.pragma_update(None, "temp_store", "memory")?;
+            Ok(done?)
+        };
+        run().map_err(|error| error.with_path(&self.path))
+    }
+
     /// Checks the whole file; empty if it is sound.
     pub fn integrity_errors(&self) -> Result<Vec<String>> {
         self.read(|connection| {

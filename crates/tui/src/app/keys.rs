@@ -26,10 +26,15 @@ impl App {
         if action == Some(KeyAction::Suspend) {
             return vec![Command::Terminal(TerminalAction::Suspend)];
         }
+        self.seen();
         let is_control_c = action == Some(KeyAction::Clear);
         let stops = is_control_c && (self.permission_prompt.is_waiting() || self.is_running());
         if self.reader.is_some() && !stops {
             return self.reader_key(key);
+        }
+        if is_control_c && !stops && self.find.is_some() {
+            self.close_find();
+            return Vec::new();
         }
         if is_control_c {
             return self.control_c();
@@ -41,6 +46,10 @@ impl App {
         match self.mode() {
             InputMode::Permission | InputMode::DenyMessage => self.permission_key(key),
             InputMode::Browse => self.browse_key(key),
+            InputMode::Find => {
+                self.find_key(key);
+                Vec::new()
+            }
             InputMode::Write => self.write_key(key),
         }
     }
@@ -64,6 +73,9 @@ impl App {
                 return Some(self.run_local(LocalCommand::NextMode));
             }
             (Some(KeyAction::ToggleThinking), _) => return Some(self.run_local(LocalCommand::NextView)),
+            (Some(KeyAction::Find), _) if matches!(self.mode(), InputMode::Write | InputMode::Browse) => {
+                self.open_find("");
+            }
             (Some(KeyAction::ReadLast), _) => self.read_last(),
             (Some(KeyAction::FoldLast), _) => {
                 let view = self.transcript.view();
@@ -195,7 +207,7 @@ impl App {
         Vec::new()
     }
 
-    fn end_browsing(&mut self) {
+    pub(super) fn end_browsing(&mut self) {
         self.browsing = false;
         self.transcript.set_focus(None);
     }
@@ -256,7 +268,7 @@ impl App {
         }
     }
 
-    pub(super) fn mouse(&mut self, mouse: MouseEvent) -> Vec<Command> {
+    pub(super) fn mouse_event(&mut self, mouse: MouseEvent) -> Vec<Command> {
         let wheel = match mouse.kind {
             MouseEventKind::ScrollUp => Some(-WHEEL),
             MouseEventKind::ScrollDown => Some(WHEEL),
@@ -311,6 +323,7 @@ impl App {
                 self.end_browsing();
                 self.paste_prompt(text);
             }
+            InputMode::Find => self.find_paste(text),
             InputMode::Permission | InputMode::DenyMessage => self.permission_prompt.paste(text),
         }
         Vec::new()

@@ -1,10 +1,14 @@
 //! The state of the screen and how it changes. No IO: messages in, commands out;
 //! [`crate::view::draw`] paints the state.
 
+mod attention;
+mod find;
 mod highlighting;
 mod keys;
 pub mod permission_prompt;
 mod updates;
+pub use attention::Notification;
+pub(crate) use find::FindBar;
 pub(crate) use updates::undone_message;
 
 use std::collections::VecDeque;
@@ -23,15 +27,16 @@ use crate::input::composer::Composer;
 use crate::text::highlight_jobs::HighlightResult;
 use crate::text::width_of;
 use crate::text::wrap::ellipsize;
-use crate::theme::{ColourScheme, Theme};
+use crate::theme::Theme;
 use crate::token_estimate::TokenRate;
-use crate::transcript::Transcript;
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::thinking::duration;
+use crate::transcript::{Transcript, output_markdown};
 use crate::view::reader::ReaderView;
 pub(crate) use aside_front::sent_report;
 use aside_front::slash_commands::{self, LocalCommand, ParsedLine};
-use aside_front::{Command, CommandOutput, CompletionLists, Sending, Status, TerminalAction, Update};
+use aside_front::{Command, CommandOutput, CompletionLists, MouseMode, Sending, Status, TerminalAction, Update};
+use attention::Attention;
 use permission_prompt::PermissionPrompt;
 
 /// Everything that can happen to the screen.
@@ -47,6 +52,8 @@ pub enum Msg {
     Update(Box<Update>),
     /// Highlighted code.
     Highlighted(Box<HighlightResult>),
+    /// The window got or lost the focus.
+    Focus(bool),
 }
 
 /// What the keys act on.
@@ -57,6 +64,8 @@ pub enum InputMode {
     Browse,
     /// A permission question is waiting for an answer.
     Permission,
+    /// Finding words in the transcript.
+    Find,
     /// The user denied the question and is writing a message.
     DenyMessage,
 }
@@ -87,8 +96,14 @@ pub struct App {
     pub(crate) steering: VecDeque<String>,
     pub(crate) permission_prompt: PermissionPrompt,
     pub(crate) reader: Option<ReaderView>,
+    pub(crate) find: Option<FindBar>,
     pub(crate) transcript_area: Rect,
     browsing: bool,
+    attention: Attention,
+    /// The user's own command line that runs, by its call id.
+    user_command: Option<String>,
+    /// The colours that the terminal's background asks for.
+    detected_theme: Theme,
     turn: TurnState,
     activity: TurnActivity,
     /// Answer-now was requested, and no block has opened since.
@@ -164,21 +179,27 @@ const TOAST_MS: u64 = 3000;
 impl App {
     pub fn new(setup: Setup) -> App {
         let Setup { theme, status, lists, sent } = setup;
+        let mut transcript = Transcript::new(status.view);
+        transcript.set_prose_width(status.screen.prose_width);
         App {
-            transcript: Transcript::new(status.view),
+            transcript,
             composer: Composer::new(lists, sent),
-            status,
             sending: None,
             usage: Usage::default(),
             rate: TokenRate::default(),
-            theme,
+            theme: theme.chosen(status.screen.theme),
+            detected_theme: theme,
+            status,
             bindings: Bindings::default(),
             queue: VecDeque::new(),
             steering: VecDeque::new(),
             permission_prompt: PermissionPrompt::default(),
             reader: None,
+            find: None,
             transcript_area: Rect::default(),
             browsing: false,
+            attention: Attention::default(),
+            user_command: None,
             turn: TurnState::Idle,
             activity: TurnActivity::None,
             answer_requested: false,
@@ -200,13 +221,17 @@ impl App {
     pub fn update(&mut self, msg: Msg) -> Vec<Command> {
         match msg {
             Msg::Key(key) => self.key(key),
-            Msg::Mouse(mouse) => self.mouse(mouse),
+            Msg::Mouse(mouse) => self.mouse_event(mouse),
             Msg::Paste(text) => self.paste(&text),
             Msg::Edited(text) => {
                 self.edited(&text);
                 Vec::new()
             }
             Msg::Resize => Vec::new(),
+            Msg::Focus(has_focus) => {
+                self.focus_changed(has_focus);
+                Vec::new()
+            }
             Msg::Tick(now) => {
                 self.tick(now);
                 Vec::new()
@@ -263,6 +288,8 @@ impl App {
             InputMode::DenyMessage
         } else if self.permission_prompt.is_waiting() {
             InputMode::Permission
+        } else if self.find.is_some() {
+            InputMode::Find
         } else if self.browsing {
             InputMode::Browse
         } else {
@@ -286,6 +313,11 @@ impl App {
 
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
+    }
+
+    /// Who handles the mouse.
+    pub fn mouse(&self) -> MouseMode {
+        self.status.screen.mouse
     }
 
     pub fn theme(&self) -> Theme {
@@ -373,13 +405,22 @@ impl App {
             return Vec::new();
         }
         self.composer.remember(text);
+        let own = slash_commands::parse_own(text, &self.composer.lists().commands);
+        if let Some(command) = own.or_else(|| slash_commands::parse_shell(text)) {
+            self.transcript.follow();
+            return vec![command];
+        }
         match slash_commands::parse(text) {
             ParsedLine::Text => self.prompt(text.to_owned(), during_turn),
             ParsedLine::Local(local) => self.run_local(local),
-            ParsedLine::Command(command) if self.composer.pick(text, is_choice(&command)) => Vec::new(),
+            ParsedLine::Command(command) if self.composer.pick(text, is_choice(&command)) => {
+                // The list grows while the user looks at it.
+                let lists_models = matches!(command, Command::Model(None));
+                lists_models.then_some(Command::ListModels).into_iter().collect()
+            }
             ParsedLine::Command(command) => {
                 self.transcript.follow();
-                vec![command]
+                self.apply_at_once(&command).into_iter().chain([command]).collect()
             }
             ParsedLine::Invalid { what, hint } => {
                 self.transcript.push_output(&CommandOutput::Error { what, hint });
@@ -387,6 +428,17 @@ impl App {
                 Vec::new()
             }
         }
+    }
+
+    /// What the screen does at once, before the session has stored it.
+    fn apply_at_once(&mut self, command: &Command) -> Option<Command> {
+        if let Command::Theme(Some(theme)) = command {
+            self.status.screen.theme = *theme;
+            self.theme = self.detected_theme.chosen(*theme);
+        }
+        let Command::Mouse(mouse) = command else { return None };
+        self.status.screen.mouse = *mouse;
+        Some(Command::Terminal(TerminalAction::Mouse(*mouse)))
     }
 
     fn prompt(&mut self, text: String, during_turn: DuringTurn) -> Vec<Command> {
@@ -436,7 +488,10 @@ impl App {
 
     fn run_local(&mut self, local: LocalCommand) -> Vec<Command> {
         match local {
-            LocalCommand::Help => self.reader = Some(ReaderView::page("aside", &crate::help::help(&self.bindings))),
+            LocalCommand::Help => {
+                let page = crate::help::help(&self.bindings, &self.composer.lists().commands);
+                self.reader = Some(ReaderView::page("aside", &page));
+            }
             LocalCommand::NextView => return self.set_view(next_view(self.transcript.view())),
             LocalCommand::View(view) => return self.set_view(view),
             LocalCommand::Reader => self.read_last(),
@@ -450,12 +505,7 @@ impl App {
             LocalCommand::NextMode => return self.set_mode(self.status.mode.map(ToolMode::next)),
             LocalCommand::Mode(mode) => return self.set_mode(self.status.mode.map(|_| mode)),
             LocalCommand::Sent => self.show_sent(),
-            LocalCommand::Theme(scheme) => {
-                let other =
-                    if self.theme.scheme == ColourScheme::Dark { ColourScheme::Light } else { ColourScheme::Dark };
-                let scheme = scheme.unwrap_or(other);
-                self.theme = Theme { scheme, background: None, ..self.theme };
-            }
+            LocalCommand::Find(words) => self.open_find(&words),
         }
         Vec::new()
     }
@@ -486,8 +536,28 @@ impl App {
 
     /// Shows the decision table of the last request.
     fn show_sent(&mut self) {
-        for output in sent_report(self.sending.as_ref()) {
-            self.show_output(output);
+        let parts: Vec<String> = sent_report(self.sending.as_ref()).iter().filter_map(output_markdown).collect();
+        self.reader = Some(ReaderView::page("/sent", &parts.join("\n\n")));
+    }
+
+    /// Shows the output of a command: as a page if it is long to read, else in the transcript. A user who is doing
+    /// something else is not interrupted.
+    fn command_output(&mut self, output: &CommandOutput) {
+        let is_free = self.reader.is_none() && self.mode() == InputMode::Write && self.composer.editor.is_empty();
+        let page = match output {
+            CommandOutput::Titled { command, page } if is_free && PAGES.contains(&command.as_str()) => {
+                output_markdown(page).map(|text| (command, text))
+            }
+            CommandOutput::Titled { .. }
+            | CommandOutput::Line(_)
+            | CommandOutput::Error { .. }
+            | CommandOutput::Table { .. }
+            | CommandOutput::Markdown(_) => None,
+        };
+        match page {
+            Some((command, text)) => self.reader = Some(ReaderView::page(command, &text)),
+            // Submitting the command already scrolled to the end. A user who has scrolled away since stays there.
+            None => self.transcript.push_output(output),
         }
     }
 
@@ -522,10 +592,13 @@ fn copy(text: String) -> Command {
     Command::Terminal(TerminalAction::Copy(text))
 }
 
+/// The commands of the session whose output is a page, like that of `/help` and `/sent`.
+const PAGES: [&str; 2] = ["/context", "/set"];
+
 /// Whether the command lets the user choose among values if it has none.
 fn is_choice(command: &Command) -> bool {
     let is_resume = matches!(command, Command::Other { name, rest } if name == "resume" && rest.is_empty());
-    is_resume || matches!(command, Command::Model(None) | Command::Effort(None))
+    is_resume || matches!(command, Command::Model(None) | Command::Effort(None) | Command::Theme(None))
 }
 
 /// What a tool mode means.

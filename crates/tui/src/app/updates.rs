@@ -8,6 +8,8 @@ use aside_core::turn::TurnEnd;
 use super::{App, ThinkingRequest, TurnActivity, TurnState};
 use crate::text::TextRole;
 use crate::text::wrap::ellipsize;
+use crate::token_estimate::TokenRate;
+use crate::transcript::StartedCall;
 use crate::transcript::item::TranscriptItem;
 use aside_front::{Command, CommandOutput, OpenedBlock, Status, SteeringError, TerminalAction, Update};
 
@@ -30,6 +32,8 @@ impl App {
                 };
                 self.transcript.sending(&sending);
                 self.sending = Some(*sending);
+                // It was about this request.
+                self.status.next = None;
             }
             Update::Opened { block, opening } => {
                 self.answer_requested = false;
@@ -80,11 +84,19 @@ impl App {
             }
             Update::TurnNotice(notice) => self.transcript.push_notice(&notice),
             Update::ToolStarted(call) => {
-                self.transcript.tool_started(call.id.as_str());
+                if self.transcript.tool_started(&call) == StartedCall::OfUser {
+                    self.mark_running();
+                    self.user_command = Some(call.id.as_str().to_owned());
+                }
                 self.activity = TurnActivity::Running(call.name);
             }
             Update::ToolOutput { call, tail, n_lines } => self.transcript.tool_output(&call, &tail, n_lines),
-            Update::ToolEnded(result) => self.transcript.tool_ended(&result),
+            Update::ToolEnded(result) => {
+                self.transcript.tool_ended(&result);
+                if self.user_command.as_ref() == Some(&result.id) {
+                    return self.user_command_ended();
+                }
+            }
             Update::Recorded(message) => {
                 if message.begins_turn() && !self.transcript.awaits_recording() {
                     self.steering.pop_front();
@@ -92,22 +104,32 @@ impl App {
                 self.transcript.recorded(&message);
             }
             Update::TurnEnded(end) => return self.turn_ended(&end),
-            Update::QuestionAsked(question) => self.permission_prompt.push(*question),
+            Update::QuestionAsked(question) => {
+                self.call_for_question(&question.about.tool);
+                self.permission_prompt.push(*question);
+            }
             Update::QuestionWithdrawn(id) => self.permission_prompt.withdraw(id),
-            // Submitting the command already scrolled to the end. A user who has scrolled away
-            // since stays there.
-            Update::CommandOutput(output) => self.transcript.push_output(&output),
+            Update::CommandOutput(output) => self.command_output(&output),
+            Update::Compacted { summarised, .. } => {
+                self.transcript.push_output(&CommandOutput::Line(aside_front::wording::compacted(summarised)));
+            }
             Update::Restored(messages) => {
                 let usage = messages.iter().rev().find_map(|message| message.usage);
                 self.usage = usage.unwrap_or_default();
+                // They were about another conversation.
+                (self.sending, self.status.next) = (None, None);
+                self.thinking_request = ThinkingRequest::None;
+                self.rate = TokenRate::default();
+                self.close_find();
                 self.transcript.restore(&messages);
             }
             Update::NotSteered { text, error } => self.not_steered(&text, error),
             Update::NotSent { text, what, hint } => self.not_sent(&text, what, hint),
             Update::Undone(question) => self.undone(&question),
             Update::GoTo { message, part } => self.transcript.go_to(message, part),
-            Update::Status(status) => self.apply_status(*status),
-            Update::CompletionLists(lists) => self.composer.lists = *lists,
+            Update::Status(status) => return self.apply_status(*status),
+            Update::CompletionLists(lists) => self.composer.set_lists(*lists),
+            Update::Models(models) => self.composer.set_live_models(models),
             Update::PromptHistory(sent) => self.composer.prepend_history(sent),
             // The screen notices the end of a turn by itself.
             Update::Ready => (),
@@ -140,7 +162,8 @@ impl App {
         }
     }
 
-    fn apply_status(&mut self, status: Status) {
+    fn apply_status(&mut self, status: Status) -> Vec<Command> {
+        let before = self.status.screen;
         let is_old = self.requested_view.is_some_and(|view| view != status.view);
         self.status = Status { view: if is_old { self.status.view } else { status.view }, ..status };
         if !is_old {
@@ -149,6 +172,33 @@ impl App {
         // A profile or a setting may have changed the view.
         if self.status.view != self.transcript.view() {
             self.transcript.set_view(self.status.view);
+        }
+        let screen = self.status.screen;
+        self.transcript.set_prose_width(screen.prose_width);
+        if screen.theme != before.theme {
+            self.theme = self.detected_theme.chosen(screen.theme);
+        }
+        match screen.mouse != before.mouse {
+            true => vec![Command::Terminal(TerminalAction::Mouse(screen.mouse))],
+            false => Vec::new(),
+        }
+    }
+
+    /// The user's own command line has ended. The next queued prompt is sent, as after a turn.
+    fn user_command_ended(&mut self) -> Vec<Command> {
+        let since = self.turn_start();
+        (self.user_command, self.turn, self.activity) = (None, TurnState::Idle, TurnActivity::None);
+        self.call_for_end(since);
+        match self.queue.pop_front() {
+            Some(text) => self.begin_turn(text),
+            None => Vec::new(),
+        }
+    }
+
+    fn turn_start(&self) -> Option<Time> {
+        match self.turn {
+            TurnState::Running { since } | TurnState::Stopping { since } => since,
+            TurnState::Idle => None,
         }
     }
 
@@ -161,7 +211,9 @@ impl App {
     fn turn_ended(&mut self, end: &TurnEnd) -> Vec<Command> {
         // A stop may come too late for the turn, but not for the queue.
         let is_stopped = *end == TurnEnd::Interrupted || matches!(self.turn, TurnState::Stopping { .. });
+        let since = self.turn_start().filter(|_| !is_stopped && self.queue.is_empty());
         self.turn = TurnState::Idle;
+        self.call_for_end(since);
         self.activity = TurnActivity::None;
         self.answer_requested = false;
         self.rate.end();

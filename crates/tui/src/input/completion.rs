@@ -3,7 +3,7 @@
 use aside_core::settings::{self, SettingKey};
 
 use aside_front::slash_commands::{COMMANDS, argument_words};
-use aside_front::{CompletionLists, SessionCompletion};
+use aside_front::{CompletionLists, OwnCommand, SessionCompletion};
 
 const MAX_OPTIONS: usize = 50;
 
@@ -13,6 +13,8 @@ pub struct CompletionPopup {
     pub from: usize,
     pub options: Vec<Completion>,
     pub selected: usize,
+    /// The user moved the selection.
+    pub is_moved: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,7 @@ pub struct Completion {
 
 impl CompletionPopup {
     pub fn move_by(&mut self, by: isize) {
+        self.is_moved = true;
         let count = self.options.len() as isize;
         if count > 0 {
             self.selected = (self.selected as isize + by).rem_euclid(count) as usize;
@@ -40,7 +43,7 @@ pub fn popup(text: &str, cursor: usize, lists: &CompletionLists) -> Option<Compl
     let head = text.get(..cursor)?;
     let (from, options) = match head.strip_prefix(['/', ':']) {
         Some(line) if !head.contains('\n') => match line.split_once(' ') {
-            None => (1, commands(line)),
+            None => (1, commands(line, &lists.commands)),
             Some((name, typed)) => arguments(name, typed, head.len() - typed.len(), lists),
         },
         _ => mention(head, &lists.files)?,
@@ -52,17 +55,16 @@ pub fn popup(text: &str, cursor: usize, lists: &CompletionLists) -> Option<Compl
         true => options.len().saturating_sub(1),
         false => 0,
     };
-    (!options.is_empty() && !is_done).then_some(CompletionPopup { from, options, selected })
+    (!options.is_empty() && !is_done).then_some(CompletionPopup { from, options, selected, is_moved: false })
 }
 
-fn commands(typed: &str) -> Vec<Completion> {
-    let matching = COMMANDS.iter().filter(|entry| entry.name.starts_with(typed));
-    matching
-        .map(|entry| {
-            let space = if entry.arguments.is_empty() { "" } else { " " };
-            Completion { text: format!("{}{space}", entry.name), doc: entry.doc.to_owned() }
-        })
-        .collect()
+fn commands(typed: &str, own: &[OwnCommand]) -> Vec<Completion> {
+    let built_in = COMMANDS.iter().filter(|entry| entry.name.starts_with(typed)).map(|entry| {
+        let space = if entry.arguments.is_empty() { "" } else { " " };
+        Completion { text: format!("{}{space}", entry.name), doc: entry.doc.to_owned() }
+    });
+    let own = own.iter().filter(|command| command.name.starts_with(typed));
+    built_in.chain(own.map(|own| Completion { text: format!("{} ", own.name), doc: own.about.clone() })).collect()
 }
 
 fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (usize, Vec<Completion>) {
@@ -158,11 +160,13 @@ mod tests {
             tools: words(&["read", "shell"]),
             rules: words(&["shell:make"]),
             efforts: words(&["low", "high"]),
+            commands: vec![OwnCommand { name: "review".into(), about: "Review a file".into() }],
         };
         #[rustfmt::skip]
         let cases: &[(&str, &[&str])] = &[
             ("/thi",                     &["thinking "]),
             (":thi",                     &["thinking "]),
+            ("/rev",                     &["review "]),
             ("/un",                      &["undo ", "unset "]),
             ("/set reasoning.eff",       &["reasoning.effort"]),
             ("/set reasoning.display=l", &["reasoning.display=live"]),

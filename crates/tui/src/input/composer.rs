@@ -7,18 +7,56 @@ use super::completion::{self, CompletionPopup};
 use super::editor::{Editor, KeyHandled};
 use super::history::PromptHistory;
 use aside_front::CompletionLists;
+use std::collections::HashSet;
 
 #[derive(Debug, Default)]
 pub struct Composer {
     pub editor: Editor,
     pub popup: Option<CompletionPopup>,
-    pub lists: CompletionLists,
+    lists: CompletionLists,
+    /// What providers and local servers listed.
+    live_models: Vec<String>,
+    /// The popup was opened by a command that lets the user choose.
+    is_picker: bool,
     history: PromptHistory,
 }
 
 impl Composer {
     pub fn new(lists: CompletionLists, sent: Vec<String>) -> Composer {
         Composer { lists, history: PromptHistory::new(sent), ..Composer::default() }
+    }
+
+    pub fn lists(&self) -> &CompletionLists {
+        &self.lists
+    }
+
+    pub fn set_lists(&mut self, lists: CompletionLists) {
+        self.lists = lists;
+        self.add_live_models();
+    }
+
+    /// Adds models that can be used now. They come first, and a list that is open shows them.
+    pub fn set_live_models(&mut self, models: Vec<String>) {
+        self.live_models = models;
+        self.add_live_models();
+        if self.popup.is_some() && self.editor.raw().starts_with("/model ") {
+            let selected = self.popup.as_ref().and_then(CompletionPopup::selected).map(|one| one.text.clone());
+            self.complete();
+            // The selection stays on the same model.
+            if let Some(popup) = &mut self.popup {
+                let at = popup.options.iter().position(|one| Some(&one.text) == selected.as_ref());
+                popup.selected = at.filter(|_| popup.is_moved).unwrap_or(0);
+            }
+        }
+    }
+
+    fn add_live_models(&mut self) {
+        if self.live_models.is_empty() {
+            return;
+        }
+        let live: HashSet<&String> = self.live_models.iter().collect();
+        let others: Vec<String> = self.lists.models.iter().filter(|name| !live.contains(name)).cloned().collect();
+        self.lists.models = self.live_models.iter().cloned().chain(others).collect();
     }
 
     /// Takes the text and clears the editor.
@@ -38,7 +76,10 @@ impl Composer {
     }
 
     pub fn complete(&mut self) {
+        let was_open = self.popup.is_some();
         self.popup = completion::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
+        // A list that closed is not the picker any more.
+        self.is_picker &= was_open && self.popup.is_some();
     }
 
     /// Opens the list of values for a command without one. Typing filters it. Returns false if there is
@@ -49,6 +90,7 @@ impl Composer {
         }
         self.editor.fill(&format!("{} ", command.trim()));
         self.complete();
+        self.is_picker = self.popup.is_some();
         if self.popup.is_none() {
             self.editor.take();
         }
@@ -85,7 +127,13 @@ impl Composer {
         match key.code {
             KeyCode::Up => popup.move_by(-1),
             KeyCode::Down => popup.move_by(1),
-            KeyCode::Esc => self.popup = None,
+            KeyCode::Esc => {
+                self.popup = None;
+                // The command was sent already; nothing of it is left to edit.
+                if std::mem::take(&mut self.is_picker) {
+                    self.editor.take();
+                }
+            }
             KeyCode::Tab | KeyCode::Enter if key.modifiers.is_empty() => {
                 if let Some(selected) = popup.selected() {
                     let (from, text) = (popup.from, selected.text.clone());

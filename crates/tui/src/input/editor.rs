@@ -5,6 +5,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::change_history::{ChangeHistory, ChangeKind};
 use crate::text::wrap::grapheme_width;
 use crate::text::{Row, Span, TextRole, width_of};
 
@@ -23,9 +24,15 @@ pub struct Editor {
     text: String,
     /// A byte position between two graphemes.
     at: usize,
+    /// Kept until the text is taken, because undo may bring a placeholder back.
     pastes: Vec<String>,
     /// The column to return to while moving up and down.
     goal_column: Option<usize>,
+    changes: ChangeHistory,
+    /// What was deleted by words or lines, to be inserted again.
+    killed: String,
+    /// The last key deleted, so that the next one adds to it.
+    is_killing: bool,
 }
 
 /// Whether a key was handled.
@@ -65,25 +72,42 @@ impl Editor {
     /// Takes the expanded text and clears the editor.
     pub fn take(&mut self) -> String {
         let text = self.expanded();
-        *self = Editor::default();
+        *self = Editor { killed: std::mem::take(&mut self.killed), ..Editor::default() };
         text
     }
 
     pub fn set(&mut self, text: &str) {
-        *self = Editor::default();
-        self.insert(text);
+        self.clear();
+        self.put(text);
+    }
+
+    fn clear(&mut self) {
+        self.changes.before(ChangeKind::Other, &self.text, self.at);
+        self.text.clear();
+        (self.at, self.goal_column) = (0, None);
     }
 
     /// Like [`Editor::set`], but folds a long text, so that keys stay cheap.
     pub fn fill(&mut self, text: &str) {
-        *self = Editor::default();
+        self.clear();
         match text.lines().count() > FOLD_LINES || text.len() > FOLD_BYTES {
-            true => self.paste(text),
-            false => self.insert(text),
+            true => self.put_pasted(text),
+            false => self.put(text),
         }
     }
 
     pub fn insert(&mut self, text: &str) {
+        let kind = match text.chars().count() {
+            1 if text.trim().is_empty() => ChangeKind::Space,
+            1 => ChangeKind::Letter,
+            _ => ChangeKind::Other,
+        };
+        self.changes.before(kind, &self.text, self.at);
+        self.put(text);
+    }
+
+    /// Inserts text as part of a change.
+    fn put(&mut self, text: &str) {
         let text: String =
             text.chars().filter(|letter| placeholder_index(*letter).is_none() && *letter != '\r').collect();
         self.text.insert_str(self.at, &text);
@@ -96,10 +120,15 @@ impl Editor {
     }
 
     pub fn paste(&mut self, text: &str) {
+        self.changes.before(ChangeKind::Other, &self.text, self.at);
+        self.put_pasted(text);
+    }
+
+    fn put_pasted(&mut self, text: &str) {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let is_large = text.lines().count() > LARGE_LINES || text.len() > LARGE_BYTES;
         if !is_large || self.pastes.len() >= MAX_PLACEHOLDERS {
-            return self.insert(&text);
+            return self.put(&text);
         }
         let placeholder =
             u32::try_from(self.pastes.len()).ok().and_then(|index| char::from_u32(FIRST_PLACEHOLDER + index));
@@ -114,17 +143,21 @@ impl Editor {
     pub fn unfold(&mut self) -> KeyHandled {
         let Some(placeholder) = self.head().chars().next_back() else { return KeyHandled::No };
         let Some(paste) = self.paste_of(placeholder).cloned() else { return KeyHandled::No };
-        self.remove(self.at - placeholder.len_utf8(), self.at);
-        self.insert(&paste);
+        self.changes.before(ChangeKind::Other, &self.text, self.at);
+        let from = self.at - placeholder.len_utf8();
+        self.text.replace_range(from..self.at, "");
+        self.at = from;
+        self.put(&paste);
         KeyHandled::Yes
     }
 
     /// Replaces the text between `from` and the cursor.
     pub fn complete(&mut self, from: usize, with: &str) {
         if self.text.is_char_boundary(from) && from <= self.at {
+            self.changes.before(ChangeKind::Other, &self.text, self.at);
             self.text.replace_range(from..self.at, "");
             self.at = from;
-            self.insert(with);
+            self.put(with);
         }
     }
 
@@ -135,7 +168,12 @@ impl Editor {
         if !vertical {
             self.goal_column = None;
         }
+        let was_killing = std::mem::take(&mut self.is_killing);
         match key.code {
+            KeyCode::Char('y') if control => self.yank(),
+            // Terminals send these as one and the same key.
+            KeyCode::Char('_' | '/' | '7' | '-') if control => self.undo(),
+            KeyCode::Char('_' | '/') if alt => self.redo(),
             KeyCode::Char('a') if control => self.at = self.line_start(),
             KeyCode::Char('e') if control => self.at = self.line_end(),
             KeyCode::Char('b') if alt => self.at = self.word_before(),
@@ -144,13 +182,13 @@ impl Editor {
             KeyCode::Char('f') if control => self.at = self.after(self.at),
             KeyCode::Char('h') if control => self.remove(self.before(self.at), self.at),
             KeyCode::Char('d') if control && !self.is_empty() => self.remove(self.at, self.after(self.at)),
-            KeyCode::Char('w') if control => self.remove(self.word_before(), self.at),
-            KeyCode::Char('d') if alt => self.remove(self.at, self.word_after()),
-            KeyCode::Char('u') if control => self.remove(self.line_start(), self.at),
-            KeyCode::Char('k') if control => self.remove(self.at, self.line_end()),
+            KeyCode::Char('w') if control => self.kill(self.word_before(), self.at, was_killing),
+            KeyCode::Char('d') if alt => self.kill(self.at, self.word_after(), was_killing),
+            KeyCode::Char('u') if control => self.kill(self.line_start(), self.at, was_killing),
+            KeyCode::Char('k') if control => self.kill(self.at, self.line_end(), was_killing),
             KeyCode::Char('j') if control => self.insert("\n"),
             KeyCode::Char(letter) if !control && !alt => self.insert(letter.encode_utf8(&mut [0; 4])),
-            KeyCode::Backspace if alt || control => self.remove(self.word_before(), self.at),
+            KeyCode::Backspace if alt || control => self.kill(self.word_before(), self.at, was_killing),
             KeyCode::Backspace => self.remove(self.before(self.at), self.at),
             KeyCode::Delete => self.remove(self.at, self.after(self.at)),
             KeyCode::Left if control || alt => self.at = self.word_before(),
@@ -172,8 +210,46 @@ impl Editor {
     }
 
     fn remove(&mut self, from: usize, to: usize) {
+        if from < to {
+            self.changes.before(ChangeKind::Removal, &self.text, self.at);
+        }
         self.text.replace_range(from..to, "");
         self.at = from;
+    }
+
+    /// Removes text and keeps it for [`Editor::yank`]. Pastes in it are expanded, because they end with the prompt.
+    fn kill(&mut self, from: usize, to: usize, was_killing: bool) {
+        let removed = self.text.get(from..to).unwrap_or_default();
+        let removed =
+            removed.chars().map(|letter| self.paste_of(letter).cloned().unwrap_or_else(|| letter.to_string()));
+        let removed: String = removed.collect();
+        self.killed = match (was_killing, to <= self.at) {
+            (false, _) => removed,
+            (true, true) => removed + &self.killed,
+            (true, false) => std::mem::take(&mut self.killed) + &removed,
+        };
+        self.is_killing = true;
+        self.remove(from, to);
+    }
+
+    /// Inserts what was deleted last.
+    fn yank(&mut self) {
+        let killed = self.killed.clone();
+        if !killed.is_empty() {
+            self.paste(&killed);
+        }
+    }
+
+    fn undo(&mut self) {
+        if let Some(before) = self.changes.undo(&self.text, self.at) {
+            (self.text, self.at) = (before.text, before.at);
+        }
+    }
+
+    fn redo(&mut self) {
+        if let Some(after) = self.changes.redo(&self.text, self.at) {
+            (self.text, self.at) = (after.text, after.at);
+        }
     }
 
     fn head(&self) -> &str {
@@ -229,7 +305,7 @@ impl Editor {
         let row = |cells: &Vec<EditorCell>| {
             let mut row = Row::default();
             for cell in cells {
-                let role = if cell.is_placeholder { TextRole::Accent } else { TextRole::Plain };
+                let role = if cell.kind == CellKind::Placeholder { TextRole::Accent } else { TextRole::Plain };
                 match row.spans.last_mut() {
                     Some(last) if last.role == role => last.text.push_str(&cell.text),
                     _ => row.spans.push(Span::new(role, cell.text.clone())),
@@ -242,46 +318,84 @@ impl Editor {
 
     fn layout(&self, width: usize) -> EditorLayout {
         let width = width.max(2);
-        let mut rows = vec![Vec::new()];
-        let mut cursor = (0, 0);
-        let mut column = 0;
-        let mut put = |rows: &mut Vec<Vec<EditorCell>>, at: usize, text: String, is_placeholder: bool, is_end: bool| {
-            let columns = width_of(&text).min(width);
-            if column + columns > width {
-                rows.push(Vec::new());
-                column = 0;
-            }
-            if at == self.at {
-                cursor = (rows.len() - 1, column);
-            }
-            if let Some(row) = rows.last_mut() {
-                row.push(EditorCell { at, column, text, is_placeholder });
-            }
-            column += columns;
-            if is_end {
-                rows.push(Vec::new());
-                column = 0;
-            }
-        };
+        let mut rows = RowBuilder { width, rows: vec![Vec::new()], column: 0 };
         for (at, cluster) in self.text.grapheme_indices(true) {
             let paste = cluster.chars().next().and_then(|letter| self.paste_of(letter));
+            let cell = |text: String, kind| EditorCell { at, column: 0, text, kind };
             match (cluster, paste) {
-                ("\n", _) => put(&mut rows, at, String::new(), false, true),
-                ("\t", _) => put(&mut rows, at, "    ".to_owned(), false, false),
-                (_, Some(paste)) => put(&mut rows, at, placeholder_label(paste), true, false),
+                ("\n", _) => {
+                    rows.push(cell(String::new(), CellKind::Letter));
+                    rows.begin_row();
+                }
+                ("\t", _) => rows.push(cell("    ".to_owned(), CellKind::Space)),
+                (" ", _) => rows.push(cell(" ".to_owned(), CellKind::Space)),
+                (_, Some(paste)) => rows.push(cell(placeholder_label(paste), CellKind::Placeholder)),
                 (cluster, None) => {
-                    let text = if grapheme_width(cluster) == 0 { String::new() } else { cluster.to_owned() };
-                    put(&mut rows, at, text, false, false);
+                    let (text, kind) = match grapheme_width(cluster) {
+                        0 => (String::new(), CellKind::Letter),
+                        1 => (cluster.to_owned(), CellKind::Letter),
+                        // Between such letters a line may break anywhere.
+                        _ => (cluster.to_owned(), CellKind::Wide),
+                    };
+                    rows.push(cell(text, kind));
                 }
             }
         }
         // The cursor after the last character needs its own column.
-        put(&mut rows, self.text.len(), String::new(), false, false);
+        rows.push(EditorCell { at: self.text.len(), column: 0, text: String::new(), kind: CellKind::Letter });
+        let mut rows = rows.rows;
+        let of_cursor = |cells: &Vec<EditorCell>| cells.iter().find(|cell| cell.at == self.at).map(|cell| cell.column);
+        let found = rows.iter().enumerate().find_map(|(row, cells)| Some((row, of_cursor(cells)?)));
+        let mut cursor = found.unwrap_or((0, 0));
         if cursor.1 >= width {
-            rows.push(vec![EditorCell { at: self.text.len(), column: 0, text: String::new(), is_placeholder: false }]);
+            rows.push(vec![EditorCell { at: self.text.len(), column: 0, text: String::new(), kind: CellKind::Letter }]);
             cursor = (rows.len() - 1, 0);
         }
         EditorLayout { rows, cursor }
+    }
+}
+
+/// Breaks lines between words; a word that is wider than a row is broken where the row ends.
+struct RowBuilder {
+    width: usize,
+    rows: Vec<Vec<EditorCell>>,
+    column: usize,
+}
+
+impl RowBuilder {
+    fn begin_row(&mut self) {
+        self.rows.push(Vec::new());
+        self.column = 0;
+    }
+
+    fn push(&mut self, mut cell: EditorCell) {
+        let columns = width_of(&cell.text).min(self.width);
+        if self.column + columns > self.width {
+            self.wrap(cell.kind);
+        }
+        cell.column = self.column;
+        self.column += columns;
+        if let Some(row) = self.rows.last_mut() {
+            row.push(cell);
+        }
+    }
+
+    /// Begins a row, to which the begun word moves.
+    fn wrap(&mut self, next: CellKind) {
+        let row = self.rows.last_mut();
+        let is_inside_word = next == CellKind::Letter;
+        let word = row.filter(|_| is_inside_word).and_then(|row| {
+            let after_break = row.iter().rposition(|cell| cell.kind != CellKind::Letter)? + 1;
+            (after_break < row.len()).then(|| row.split_off(after_break))
+        });
+        self.begin_row();
+        for mut cell in word.unwrap_or_default() {
+            cell.column = self.column;
+            self.column += width_of(&cell.text);
+            if let Some(row) = self.rows.last_mut() {
+                row.push(cell);
+            }
+        }
     }
 }
 
@@ -294,7 +408,16 @@ struct EditorCell {
     at: usize,
     column: usize,
     text: String,
-    is_placeholder: bool,
+    kind: CellKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CellKind {
+    /// Part of a word.
+    Letter,
+    Space,
+    Wide,
+    Placeholder,
 }
 
 fn placeholder_index(letter: char) -> Option<usize> {
@@ -381,6 +504,62 @@ mod tests {
             }
             let shown = format!("{}‸{}", editor.head(), editor.tail());
             assert_eq!(&shown, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn t24_deleted_text_is_inserted_again_and_changes_are_undone() {
+        #[rustfmt::skip]
+        let cases: &[(&str, &[&str], &str)] = &[
+            ("yank a word",          &["one two", "ctrl+w", "ctrl+a", "ctrl+y"],            "two‸one "),
+            ("yank two words",       &["one two", "ctrl+w", "ctrl+w", "ctrl+y"],            "one two‸"),
+            ("forward and back",     &["one two", "alt+b", "ctrl+k", "ctrl+w", "ctrl+y"],   "one two‸"),
+            ("a new word begins",    &["one two", "ctrl+w", "left", "ctrl+w", "ctrl+y"],    "one‸ "),
+            ("a letter is no kill",  &["ab", "backspace", "ctrl+y"],                        "a‸"),
+            ("undo a word",          &["o", "n", "e", " ", "t", "w", "o", "ctrl+_"],        "one ‸"),
+            ("undo twice",           &["o", "n", "e", " ", "t", "w", "o", "ctrl+_", "ctrl+_", "ctrl+_"], "‸"),
+            ("undo a deletion",      &["one two", "ctrl+u", "ctrl+/"],                      "one two‸"),
+            ("redo",                 &["one two", "ctrl+u", "ctrl+_", "alt+/"],             "‸"),
+            ("no redo after typing", &["one", "ctrl+u", "ctrl+_", "x", "alt+/"],            "onex‸"),
+            ("undo nothing",         &["ctrl+_"],                                           "‸"),
+        ];
+        for (name, keys, expected) in cases {
+            let mut editor = Editor::default();
+            press(&mut editor, keys, 40);
+            let shown = format!("{}‸{}", editor.head(), editor.tail());
+            assert_eq!(&shown, expected, "{name}");
+        }
+        let mut editor = Editor::default();
+        press(&mut editor, &["one two", "ctrl+w"], 40);
+        assert_eq!(editor.take(), "one ");
+        press(&mut editor, &["ctrl+y"], 40);
+        assert_eq!(editor.raw(), "two", "it outlives the prompt");
+        let paste = "line\n".repeat(100);
+        editor.set("");
+        editor.paste(&paste);
+        press(&mut editor, &["ctrl+u", "ctrl+_"], 40);
+        assert_eq!(editor.expanded(), paste, "undo brings a paste back");
+        editor.fill("another");
+        press(&mut editor, &["ctrl+_"], 40);
+        assert_eq!(editor.expanded(), paste, "what replaced a draft can be undone");
+    }
+
+    #[test]
+    fn t24_words_wrap_whole() {
+        #[rustfmt::skip]
+        let cases: &[(&str, &str, usize, &[&str])] = &[
+            ("between words",      "one two three",  8, &["one two ", "three"]),
+            ("a long word",        "a abcdefghijkl", 5, &["a ", "abcde", "fghij", "kl"]),
+            ("at the edge",        "abcd efgh",      4, &["abcd", " ", "efgh"]),
+            ("wide letters",       "a漢字漢字",        4, &["a漢", "字漢", "字"]),
+            ("a line end",         "ab\ncd ef",      4, &["ab", "cd ", "ef"]),
+        ];
+        for (name, text, width, expected) in cases {
+            let mut editor = Editor::default();
+            editor.insert(text);
+            let (rows, _) = editor.rows(*width);
+            let rows: Vec<String> = rows.iter().map(Row::text).filter(|row| !row.is_empty()).collect();
+            assert_eq!(&rows, expected, "{name}");
         }
     }
 

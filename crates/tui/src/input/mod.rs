@@ -1,5 +1,6 @@
 //! The input line.
 
+mod change_history;
 pub mod completion;
 pub mod composer;
 pub mod editor;

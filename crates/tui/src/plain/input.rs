@@ -101,6 +101,15 @@ impl PlainSession {
         if text.trim().is_empty() {
             return Vec::new();
         }
+        if let Some(command) = slash_commands::parse_own(text, &self.own_commands) {
+            self.turn = PlainTurn::Running;
+            return self.send(command);
+        }
+        // A script may pass on what somebody else wrote.
+        if let (Some(command), InputSource::Terminal) = (slash_commands::parse_shell(text), self.source) {
+            self.turn = PlainTurn::Running;
+            return self.send(command);
+        }
         match slash_commands::parse(text) {
             ParsedLine::Text => self.submit(text.to_owned()),
             ParsedLine::Local(local) => self.run_local(local),
@@ -111,7 +120,10 @@ impl PlainSession {
             ParsedLine::Command(Command::Terminal(TerminalAction::Edit(text))) => {
                 vec![Command::Terminal(TerminalAction::Edit(text))]
             }
-            ParsedLine::Command(Command::Terminal(_)) => self.unavailable("the mouse is the terminal's own"),
+            ParsedLine::Command(Command::Terminal(_) | Command::Mouse(_)) => {
+                self.unavailable("the mouse is the terminal's own")
+            }
+            ParsedLine::Command(Command::Theme(_)) => self.unavailable("there are no colours"),
             ParsedLine::Command(command) => self.send(command),
             ParsedLine::Invalid { what, hint } => {
                 self.show_output(&CommandOutput::Error { what, hint });
@@ -160,6 +172,11 @@ impl PlainSession {
                 for entry in COMMANDS {
                     self.output.line(&format!("/{}{}: {}", entry.name, takes(entry.arguments), entry.doc));
                 }
+                for command in self.own_commands.clone() {
+                    self.output.line(&format!("/{}: {} (yours)", command.name, command.about));
+                }
+                self.output
+                    .line("!COMMAND: run a command line, unconfined. !!COMMAND: and send its output to the model.");
                 self.output.line("Ctrl+C: stop the answer, or leave. Ctrl+D: leave.");
             }
             LocalCommand::NextView => return self.set_view(next_view(self.status.view)),
@@ -181,7 +198,7 @@ impl PlainSession {
             LocalCommand::CopyAnswer | LocalCommand::CopyThinking => {
                 return self.unavailable("the terminal can copy its text");
             }
-            LocalCommand::Theme(_) => return self.unavailable("there are no colours"),
+            LocalCommand::Find(_) => return self.unavailable("the terminal can search its text"),
         }
         Vec::new()
     }

@@ -11,7 +11,8 @@ mod wording;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use aside_core::block::{Block, ThinkingSpan};
+use aside_core::block::{Block, ThinkingSpan, ToolResult};
+use aside_core::counted::counted;
 use aside_core::event::{BlockId, ProseKind};
 use aside_core::message::{Message, Role};
 use aside_core::permission_question::QuestionLayout;
@@ -24,7 +25,8 @@ use crate::text::LazyText;
 use crate::transcript::thinking::{ThinkingBlock, duration};
 use crate::transcript::{notice_text, turn_end_notice};
 use aside_front::{
-    Command, CommandOutput, OpenedBlock, PendingQuestion, QuestionId, Sending, Status, SteeringError, Update,
+    Command, CommandOutput, OpenedBlock, OwnCommand, PendingQuestion, QuestionId, Sending, Status, SteeringError,
+    USER_CALL_PREFIX, Update,
 };
 use output::{LineOutput, OutputSection};
 
@@ -57,6 +59,9 @@ pub struct PlainSession {
     input: InputState,
     /// Whether any turn failed or was interrupted.
     outcome: SessionOutcome,
+    /// How many lines of each running command were printed.
+    live_lines: HashMap<String, u64>,
+    own_commands: Vec<OwnCommand>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +130,8 @@ impl PlainSession {
             shown_notes: Vec::new(),
             input: InputState::Open,
             outcome: SessionOutcome::default(),
+            live_lines: HashMap::new(),
+            own_commands: Vec::new(),
         };
         let model = plain.status.model.clone();
         plain.output.line(&format!("Model: {model}"));
@@ -205,13 +212,15 @@ impl PlainSession {
             }
             Update::TurnNotice(written) => self.output.line(&notice_text(&written)),
             Update::ToolStarted(call) => self.output.line(&wording::call(&call)),
-            // Printed when the call has ended.
-            Update::ToolOutput { .. } => (),
-            Update::ToolEnded(result) => self.output.line(&wording::result(&result)),
+            Update::ToolOutput { call, tail, n_lines } => self.live_output(&call, &tail, n_lines),
+            Update::ToolEnded(result) => self.tool_ended(&result),
             Update::TurnEnded(end) => self.turn_ended(&end),
             Update::QuestionAsked(question) => return self.question_asked(*question),
             Update::QuestionWithdrawn(id) => self.questions.retain(|question| question.id != id),
             Update::CommandOutput(output) => self.show_output(&output),
+            Update::Compacted { summarised, .. } => {
+                self.show_output(&CommandOutput::Line(aside_front::wording::compacted(summarised)))
+            }
             Update::Restored(messages) => self.restored(&messages),
             Update::NotSent { what, hint, .. } => {
                 self.turn = PlainTurn::Idle;
@@ -227,6 +236,7 @@ impl PlainSession {
                 self.output.line(&format!("{}; /retry asks it again", undone_message(&question)));
             }
             Update::Status(status) => self.status = *status,
+            Update::CompletionLists(lists) => self.own_commands = lists.commands,
             Update::Ready => return self.ready(),
             Update::Interrupt => return self.interrupt(),
             Update::Quit => return self.quit(),
@@ -235,13 +245,51 @@ impl PlainSession {
             // A line terminal handles keys and suspending itself.
             Update::SessionStored(_)
             | Update::MessageStored(_)
-            | Update::CompletionLists(_)
+            | Update::Models(_)
             | Update::PromptHistory(_)
             | Update::Suspend => (),
             // Printed lines cannot be scrolled to.
             Update::GoTo { .. } => (),
         }
         Vec::new()
+    }
+
+    /// The user's own commands.
+    pub fn set_own_commands(&mut self, commands: Vec<OwnCommand>) {
+        self.own_commands = commands;
+    }
+
+    /// Prints the complete lines that a running command has written since.
+    fn live_output(&mut self, call: &str, tail: &str, n_lines: u64) {
+        let is_complete = tail.ends_with('\n');
+        let n_complete = if is_complete { n_lines } else { n_lines.saturating_sub(1) };
+        let printed = self.live_lines.entry(call.to_owned()).or_default();
+        let n_new = n_complete.saturating_sub(*printed);
+        *printed = n_complete.max(*printed);
+        let mut lines: Vec<&str> = tail.lines().collect();
+        if !is_complete {
+            lines.pop();
+        }
+        let n_shown = usize::try_from(n_new).unwrap_or(usize::MAX).min(lines.len());
+        let skipped = n_new.saturating_sub(n_shown as u64);
+        if skipped > 0 {
+            self.output.line(&format!("  … {} not shown", counted(skipped, "line")));
+        }
+        for line in lines.iter().skip(lines.len() - n_shown) {
+            self.output.line(&wording::output_line(line));
+        }
+    }
+
+    /// The user sees all output of an own command, and the result of a model's.
+    fn tool_ended(&mut self, result: &ToolResult) {
+        let printed = self.live_lines.remove(&result.id).unwrap_or_default();
+        if !result.id.starts_with(USER_CALL_PREFIX) {
+            return self.output.line(&wording::result(result));
+        }
+        let printed = usize::try_from(printed).unwrap_or(usize::MAX);
+        for line in result.content.lines().skip(printed) {
+            self.output.line(&wording::output_line(line));
+        }
     }
 
     fn sending(&mut self, sending: Sending) {

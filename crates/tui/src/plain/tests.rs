@@ -416,3 +416,35 @@ fn repetitive_thinking_is_reported_once_and_an_answer_can_be_requested() {
     session.line("/answer");
     assert_eq!(session.sent, [Command::AnswerNow]);
 }
+
+fn live(call: &str, tail: &str, n_lines: u64) -> Update {
+    Update::ToolOutput { call: call.into(), tail: tail.into(), n_lines }
+}
+
+#[test]
+fn t17_a_running_command_prints_its_complete_lines_once() {
+    let mut session = TestSession::new(ThinkingDisplay::Live, InputSource::Pipe);
+    session.update([live("c1", "one\ntw", 2), live("c1", "one\ntwo\nTool done: 9\n", 3)]);
+    session.update([live("c1", "eight\nnine\n", 9)]);
+    let lines = ["one", "two", "Tool done: 9", "… 4 lines not shown", "eight", "nine"];
+    assert_eq!(session.out, lines.map(|line| format!("  {line}\n")).concat());
+}
+
+#[test]
+fn t24_a_command_line_of_the_user_prints_all_of_its_output() {
+    let mut session = TestSession::new(ThinkingDisplay::Live, InputSource::Terminal);
+    session.line("!make");
+    let id = format!("{USER_CALL_PREFIX}1");
+    assert_eq!(session.sent, [Command::Shell { command: "make".into(), output: aside_front::ShellOutput::User }]);
+    let content = "one\ntwo\n[exit code 0]".to_owned();
+    let result = ToolResult { id: id.clone(), name: "shell".into(), content, is_error: false, media: Vec::new() };
+    session.update([live(&id, "one\n", 1), Update::ToolEnded(Box::new(result)), Update::Ready]);
+    session.check(&expect![[r#"
+          one
+          two
+          [exit code 0]
+        You: "#]]);
+    let mut script = TestSession::new(ThinkingDisplay::Live, InputSource::Pipe);
+    script.line("!make");
+    assert_eq!(script.sent, [Command::Prompt("!make".into())], "a script may pass on what somebody else wrote");
+}

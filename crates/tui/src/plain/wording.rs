@@ -26,6 +26,11 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
+/// A line of a command's output. Indented, so that it does not look like one of ours.
+pub(super) fn output_line(line: &str) -> String {
+    format!("  {}", one_line(line))
+}
+
 pub(super) fn result(result: &ToolResult) -> String {
     let text = result.described();
     let text = text.trim();

@@ -136,7 +136,8 @@ fn message(event: Event) -> Option<Msg> {
         Event::Mouse(mouse) => Some(Msg::Mouse(mouse)),
         Event::Paste(text) => Some(Msg::Paste(text)),
         Event::Resize(..) => Some(Msg::Resize),
-        Event::FocusGained | Event::FocusLost => None,
+        Event::FocusGained => Some(Msg::Focus(true)),
+        Event::FocusLost => Some(Msg::Focus(false)),
     }
 }
 

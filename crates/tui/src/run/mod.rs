@@ -49,7 +49,7 @@ enum LoopFlow {
 
 /// Runs until the user quits or the engine is gone. Always restores the terminal.
 pub fn run(app: App, updates: Receiver<Update>, commands: Sender<Command>) -> io::Result<()> {
-    let screen = TerminalGuard::open(app.theme().depth)?;
+    let screen = TerminalGuard::open(app.theme().depth, app.mouse())?;
     let (sender, inbox) = mpsc::channel();
     let loop_sender = sender.clone();
     let highlight_thread = HighlightThread::new(sender.clone());
@@ -98,6 +98,10 @@ impl ScreenLoop {
                 self.screen.draw(&mut self.app)?;
                 self.tick();
                 self.app.frame_shown();
+                self.screen.set_title(self.app.window_title())?;
+                if let Some(notification) = self.app.take_notification() {
+                    self.screen.notify(&notification)?;
+                }
                 (self.drawn, self.dirty, self.urgent) = (Instant::now(), false, false);
                 self.app.highlight_jobs().into_iter().for_each(|job| self.highlight_thread.send(job));
             }
@@ -148,7 +152,7 @@ impl ScreenLoop {
         self.dirty = true;
         self.urgent |= match msg {
             Msg::Key(_) | Msg::Mouse(_) | Msg::Paste(_) | Msg::Edited(_) | Msg::Resize => true,
-            Msg::Tick(_) | Msg::Update(_) | Msg::Highlighted(_) => false,
+            Msg::Tick(_) | Msg::Update(_) | Msg::Highlighted(_) | Msg::Focus(_) => false,
         };
         for command in self.app.update(msg) {
             if let Command::Terminal(act) = &command {

@@ -4,14 +4,16 @@ use std::io::{self, Write, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use aside_core::settings::Notify;
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::event::{
-    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture, KeyboardEnhancementFlags,
-    PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+    DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste, EnableFocusChange,
+    EnableMouseCapture, KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
 };
+use crossterm::style::Print;
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
-    enable_raw_mode,
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, SetTitle,
+    disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{cursor, execute, queue};
 use ratatui::Terminal;
@@ -19,18 +21,23 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 
 use super::terminal_output::TerminalOutput;
-use crate::app::App;
+use crate::app::{App, Notification};
 use crate::theme::ColourDepth;
 use crate::view;
 use aside_front::MouseMode;
 
+/// Most terminals keep a stack of titles; the others ignore this.
+const SAVE_TITLE: &str = "\x1b[22;2t";
+const RESTORE_TITLE: &str = "\x1b[23;2t";
+
 pub(super) struct TerminalGuard {
     terminal: Terminal<CrosstermBackend<TerminalOutput>>,
     mouse: MouseMode,
+    title: Option<String>,
 }
 
 impl TerminalGuard {
-    pub(super) fn open(depth: ColourDepth) -> io::Result<TerminalGuard> {
+    pub(super) fn open(depth: ColourDepth, mouse: MouseMode) -> io::Result<TerminalGuard> {
         let panicked = Arc::new(AtomicBool::new(false));
         let (breaks, before) = (Arc::clone(&panicked), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
@@ -44,7 +51,35 @@ impl TerminalGuard {
         }));
         enter_screen()?;
         let terminal = Terminal::new(CrosstermBackend::new(TerminalOutput::new(depth, panicked)))?;
-        Ok(TerminalGuard { terminal, mouse: MouseMode::Captured })
+        let mut guard = TerminalGuard { terminal, mouse, title: None };
+        guard.mouse(mouse)?;
+        Ok(guard)
+    }
+
+    /// Sets the title of the window, if it is another one.
+    pub(super) fn set_title(&mut self, title: Option<String>) -> io::Result<()> {
+        if title == self.title {
+            return Ok(());
+        }
+        self.title = title;
+        let out = self.terminal.backend_mut();
+        match &self.title {
+            Some(title) => execute!(out, SetTitle(title)),
+            None => execute!(out, Print(RESTORE_TITLE), Print(SAVE_TITLE)),
+        }
+    }
+
+    /// Calls the user. The text has no control characters.
+    pub(super) fn notify(&mut self, Notification { how, text }: &Notification) -> io::Result<()> {
+        // A semicolon would begin another field.
+        let text = text.replace(';', ",");
+        let sequence = match how {
+            Notify::Off => return Ok(()),
+            Notify::Bell => "\x07".to_owned(),
+            Notify::Osc9 => format!("\x1b]9;{text}\x07"),
+            Notify::Osc777 => format!("\x1b]777;notify;aside;{text}\x07"),
+        };
+        execute!(self.terminal.backend_mut(), Print(sequence))
     }
 
     pub(super) fn draw(&mut self, app: &mut App) -> io::Result<()> {
@@ -71,6 +106,8 @@ impl TerminalGuard {
         let result = to();
         enter_screen()?;
         self.mouse(self.mouse)?;
+        let title = self.title.take();
+        self.set_title(title)?;
         // `clear` would query the cursor position, and some terminals never answer.
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))?;
@@ -122,7 +159,14 @@ impl Drop for TerminalGuard {
 
 fn enter_screen() -> io::Result<()> {
     enable_raw_mode()?;
-    execute!(stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste)?;
+    execute!(
+        stdout(),
+        Print(SAVE_TITLE),
+        EnterAlternateScreen,
+        EnableMouseCapture,
+        EnableBracketedPaste,
+        EnableFocusChange
+    )?;
     // Terminals that support this distinguish Shift+Enter from Enter.
     let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES;
     execute!(stdout(), PushKeyboardEnhancementFlags(flags)).ok();
@@ -138,6 +182,14 @@ pub fn restore_terminal() {
 fn leave_screen() -> io::Result<()> {
     // Ends a frame that was begun, so that later output is shown.
     execute!(stdout(), EndSynchronizedUpdate, PopKeyboardEnhancementFlags).ok();
-    let written = execute!(stdout(), DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+    let written = execute!(
+        stdout(),
+        DisableFocusChange,
+        DisableBracketedPaste,
+        DisableMouseCapture,
+        LeaveAlternateScreen,
+        Print(RESTORE_TITLE),
+        cursor::Show
+    );
     disable_raw_mode().and(written)
 }

@@ -4,18 +4,32 @@ use super::row::{FontStyle, Row, RowBackground, Saturation, Span, TextRole};
 use super::wrap::{Margin, width_of};
 use aside_markdown::blocks::MarginLevel;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BaseStyle {
     pub role: TextRole,
     pub font: FontStyle,
     pub background: RowBackground,
+    /// The widest line of prose, in columns. Code and tables may be wider.
+    pub prose_width: usize,
 }
 
 impl BaseStyle {
-    pub const TEXT: BaseStyle =
-        BaseStyle { role: TextRole::Plain, font: FontStyle::PLAIN, background: RowBackground::None };
-    pub const THINKING: BaseStyle =
-        BaseStyle { role: TextRole::Thinking, font: FontStyle::ITALIC, background: RowBackground::Thinking };
+    pub const TEXT: BaseStyle = BaseStyle {
+        role: TextRole::Plain,
+        font: FontStyle::PLAIN,
+        background: RowBackground::None,
+        prose_width: usize::MAX,
+    };
+    pub const THINKING: BaseStyle = BaseStyle {
+        role: TextRole::Thinking,
+        font: FontStyle::ITALIC,
+        background: RowBackground::Thinking,
+        prose_width: usize::MAX,
+    };
+
+    pub fn with_prose_width(self, prose_width: usize) -> BaseStyle {
+        BaseStyle { prose_width, ..self }
+    }
 
     pub(super) fn role_for(self, role: TextRole) -> TextRole {
         // Thinking stays in one colour, so that it never looks like an answer.

@@ -349,8 +349,8 @@ impl LazyText {
         self.done.iter().chain([&self.last])
     }
 
-    /// The whole text, in the parts that hold it.
-    fn parts(&self) -> impl Iterator<Item = &str> {
+    /// The whole text, safe to display, in the parts that hold it.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.whole.as_ref().map(WholeText::as_str).into_iter().chain(self.all_sections().map(Section::own_text))
     }
 

@@ -379,7 +379,8 @@ impl<'a> MarkdownWriter<'a> {
         let line = std::mem::take(&mut self.line);
         let margin = self.margin();
         let from = self.out.len();
-        wrap(&line, self.width, Break::Words, &margin, self.base.background, self.out);
+        let width = self.width.min(self.base.prose_width);
+        wrap(&line, width, Break::Words, &margin, self.base.background, self.out);
         let mut words = line.iter().filter(|span| !span.text.trim().is_empty()).peekable();
         let is_title = self.heading || words.peek().is_some() && words.all(|span| span.font.has(FontStyle::BOLD));
         if let Some(row) = self.out.get_mut(from).filter(|_| is_title) {

@@ -12,6 +12,7 @@ pub mod lazy_text;
 mod markdown;
 pub mod markdown_view;
 pub mod row;
+pub(crate) mod search;
 mod shared_text;
 mod table;
 pub mod wrap;

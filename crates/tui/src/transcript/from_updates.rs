@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use aside_core::block::{Block, ThinkingSpan, ToolResult};
+use aside_core::block::{Block, ThinkingSpan, ToolCall, ToolResult};
 use aside_core::event::{BlockId, Ending, ProseKind, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::turn::{TurnEnd, TurnNotice};
@@ -14,7 +14,14 @@ use super::thinking::ThinkingBlock;
 use super::tool::ToolBlock;
 use super::{BlockPosition, ScrollPos, Transcript};
 use crate::text::{LazyText, MarkdownView, SharedText, TextRole};
-use aside_front::{CommandOutput, OpenedBlock, Sending};
+use aside_front::{CommandOutput, OpenedBlock, Sending, USER_CALL_PREFIX};
+
+/// Who made a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartedCall {
+    OfModel,
+    OfUser,
+}
 
 /// Shown where the user asked for the answer instead of more thinking.
 const ANSWER_NOW_NOTICE: &str = "asked for the answer now";
@@ -253,11 +260,22 @@ impl Transcript {
         items.into_iter().find(|item| !matches!(item, TranscriptItem::Notice(_) | TranscriptItem::Output(_)))
     }
 
-    pub fn tool_started(&mut self, id: &str) {
+    /// A command line of the user's own is in no reply, so it is added.
+    pub fn tool_started(&mut self, call: &ToolCall) -> StartedCall {
         let now = self.now;
+        let id = call.id.as_str();
         if let Some(TranscriptItem::Tool(tool)) = self.calls.get(id).and_then(|index| self.items.get_mut(*index)) {
             tool.start(now);
+            return StartedCall::OfModel;
         }
+        if !id.starts_with(USER_CALL_PREFIX) {
+            return StartedCall::OfModel;
+        }
+        let mut tool = ToolBlock::finished(call);
+        tool.start(now);
+        self.calls.insert(id.to_owned(), self.items.len());
+        self.push(TranscriptItem::Tool(Box::new(tool)));
+        StartedCall::OfUser
     }
 
     /// Restarts the clock of the call that the question was about. Parallel calls may use the same
@@ -384,23 +402,15 @@ impl Transcript {
                 let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 TranscriptItem::notice(TextRole::Error, &format!("{what}{hint}"))
             }
-            CommandOutput::Markdown(text) => TranscriptItem::Output(MarkdownView::new(text)),
-            CommandOutput::Table { head, rows } => {
-                TranscriptItem::Output(MarkdownView::new(&markdown_table(head, rows)))
+            CommandOutput::Markdown(_) | CommandOutput::Table { .. } => {
+                TranscriptItem::Output(MarkdownView::new(&output_markdown(output).unwrap_or_default()))
             }
             CommandOutput::Titled { command, page } => {
+                let Some(text) = output_markdown(page).filter(|_| is_page(page)) else {
+                    return self.push_output(page);
+                };
                 let title = format!("**{}**", escape_markdown(command.trim()));
-                match &**page {
-                    CommandOutput::Markdown(text) => {
-                        TranscriptItem::Output(MarkdownView::new(&format!("{title}\n\n{text}")))
-                    }
-                    CommandOutput::Table { head, rows } => {
-                        TranscriptItem::Output(MarkdownView::new(&format!("{title}\n\n{}", markdown_table(head, rows))))
-                    }
-                    other @ (CommandOutput::Line(_) | CommandOutput::Error { .. } | CommandOutput::Titled { .. }) => {
-                        return self.push_output(other);
-                    }
-                }
+                TranscriptItem::Output(MarkdownView::new(&format!("{title}\n\n{text}")))
             }
         };
         self.push(item);
@@ -509,8 +519,23 @@ fn finished_item(block: &Block) -> Option<TranscriptItem> {
     })
 }
 
+fn is_page(output: &CommandOutput) -> bool {
+    matches!(output, CommandOutput::Markdown(_) | CommandOutput::Table { .. })
+}
+
+/// Output as Markdown; none for an error.
+pub(crate) fn output_markdown(output: &CommandOutput) -> Option<String> {
+    match output {
+        CommandOutput::Line(text) => Some(text.lines().map(escape_markdown).collect::<Vec<_>>().join("\n\n")),
+        CommandOutput::Markdown(text) => Some(text.clone()),
+        CommandOutput::Table { head, rows } => Some(markdown_table(head, rows)),
+        CommandOutput::Titled { page, .. } => output_markdown(page),
+        CommandOutput::Error { .. } => None,
+    }
+}
+
 /// Table cells are data, so Markdown in them is escaped.
-fn escape_markdown(cell: &str) -> String {
+pub(crate) fn escape_markdown(cell: &str) -> String {
     let mut out = String::with_capacity(cell.len());
     // Before escaping: a backslash would break up an escape sequence and make half of it visible.
     for letter in aside_core::terminal_text::terminal_safe(cell).chars() {

@@ -1,11 +1,13 @@
 //! One item of the transcript.
 
+use std::borrow::Cow;
+
 use aside_core::settings::ThinkingDisplay;
 
 use super::RenderContext;
 use super::plain_text::{Extent, PlainText, PlainTextKind};
-use super::thinking::{ThinkingBlock, ThinkingShape};
-use super::tool::ToolBlock;
+use super::thinking::{FoldChoice, ThinkingBlock, ThinkingShape};
+use super::tool::{ToolBlock, ToolShape};
 use super::user_prompt::UserPrompt;
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::{BaseStyle, LazyText, MarkdownView, Row, SectionRows, Span, TextRole};
@@ -19,6 +21,16 @@ pub enum TranscriptItem {
     Notice(PlainText),
     /// The output of a command.
     Output(MarkdownView),
+}
+
+/// How an item was folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ItemFold {
+    /// It cannot fold.
+    None,
+    Thinking(Option<FoldChoice>),
+    Tool(Option<ToolShape>),
+    Prompt(Extent),
 }
 
 /// What precedes each row of a body.
@@ -191,12 +203,14 @@ impl TranscriptItem {
     /// The rows of one section below the header, laid out once per width.
     pub fn body(&mut self, section: usize, context: &RenderContext) -> SectionRows<'_> {
         let width = context.width.saturating_sub(self.gutter(context.width).width()).max(1);
+        let prose = width.min(context.prose_width);
+        let style = BaseStyle::TEXT.with_prose_width(context.prose_width);
         match self {
-            TranscriptItem::User(prompt) => SectionRows::of(prompt.body(width)),
-            TranscriptItem::Notice(plain) => SectionRows::of(plain.body(width, Extent::All)),
-            TranscriptItem::Text(text) => text.section(section, width, BaseStyle::TEXT),
-            TranscriptItem::Output(doc) => SectionRows::of(doc.body(width, BaseStyle::TEXT)),
-            TranscriptItem::Thinking(thinking) => thinking.body(section, width, context.view),
+            TranscriptItem::User(prompt) => SectionRows::of(prompt.body(prose)),
+            TranscriptItem::Notice(plain) => SectionRows::of(plain.body(prose, Extent::All)),
+            TranscriptItem::Text(text) => text.section(section, width, style),
+            TranscriptItem::Output(doc) => SectionRows::of(doc.body(width, style)),
+            TranscriptItem::Thinking(thinking) => thinking.body(section, width, context),
             TranscriptItem::Tool(tool) => SectionRows::of(tool.body(width)),
         }
     }
@@ -267,6 +281,37 @@ impl TranscriptItem {
             TranscriptItem::Output(doc) => doc.forget_rows(),
             TranscriptItem::Thinking(thinking) => thinking.forget_rows(),
             TranscriptItem::Tool(tool) => tool.forget_rows(),
+        }
+    }
+
+    /// Shows all of it, and returns how it was folded.
+    pub(crate) fn open_fully(&mut self) -> ItemFold {
+        match self {
+            TranscriptItem::Thinking(thinking) => ItemFold::Thinking(thinking.set_choice(Some(FoldChoice::Open))),
+            TranscriptItem::Tool(tool) => ItemFold::Tool(tool.set_choice(Some(ToolShape::Open))),
+            TranscriptItem::User(prompt) => ItemFold::Prompt(prompt.set_extent(Extent::All)),
+            TranscriptItem::Text(_) | TranscriptItem::Notice(_) | TranscriptItem::Output(_) => ItemFold::None,
+        }
+    }
+
+    pub(crate) fn restore_fold(&mut self, fold: ItemFold) {
+        match (self, fold) {
+            (TranscriptItem::Thinking(thinking), ItemFold::Thinking(choice)) => drop(thinking.set_choice(choice)),
+            (TranscriptItem::Tool(tool), ItemFold::Tool(choice)) => drop(tool.set_choice(choice)),
+            (TranscriptItem::User(prompt), ItemFold::Prompt(extent)) => drop(prompt.set_extent(extent)),
+            (_, ItemFold::None | ItemFold::Thinking(_) | ItemFold::Tool(_) | ItemFold::Prompt(_)) => (),
+        }
+    }
+
+    /// All text that can be found in it.
+    pub(crate) fn searchable_text(&self) -> Cow<'_, str> {
+        match self {
+            TranscriptItem::User(prompt) => Cow::Borrowed(prompt.source()),
+            TranscriptItem::Notice(plain) => Cow::Borrowed(plain.source()),
+            TranscriptItem::Text(text) => text.source(),
+            TranscriptItem::Output(doc) => Cow::Borrowed(doc.source()),
+            TranscriptItem::Thinking(thinking) => thinking.source(),
+            TranscriptItem::Tool(tool) => Cow::Owned(tool.searchable_text()),
         }
     }
 

@@ -2,6 +2,7 @@
 //! a frame does not depend on its length.
 
 pub mod diff;
+pub(crate) mod find;
 mod from_updates;
 pub mod item;
 mod loop_notice;
@@ -12,6 +13,7 @@ pub mod thinking;
 pub mod tool;
 pub mod user_prompt;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use aside_core::block::Time;
@@ -24,7 +26,9 @@ use crate::paint::{clear, paint_row};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::{HighlightedRows, Row, RowBackground, Span, TextRole};
 use crate::theme::{Motion, Theme};
-pub(crate) use from_updates::{notice_text, turn_end_notice};
+use find::MarkedWords;
+pub use from_updates::StartedCall;
+pub(crate) use from_updates::{escape_markdown, notice_text, output_markdown, turn_end_notice};
 use item::TranscriptItem;
 use scroll::{ScrollPos, SectionId};
 use thinking::ThinkingShape;
@@ -40,6 +44,8 @@ pub struct RenderContext {
     pub view: ThinkingDisplay,
     pub now: Option<Time>,
     pub motion: Motion,
+    /// The widest line of prose, in columns.
+    pub prose_width: usize,
 }
 
 impl RenderContext {
@@ -86,6 +92,8 @@ pub struct Transcript {
     /// Prompts on the screen that the engine has not recorded yet.
     unrecorded_prompts: usize,
     now: Option<Time>,
+    prose_width: usize,
+    marked: MarkedWords,
     /// The id of the last highlight job.
     highlight_id: HighlightId,
 }
@@ -146,6 +154,8 @@ impl Transcript {
             message_starts: Vec::new(),
             unrecorded_prompts: 0,
             now: None,
+            prose_width: usize::MAX,
+            marked: MarkedWords::default(),
             highlight_id: HighlightId::default(),
         }
     }
@@ -163,7 +173,7 @@ impl Transcript {
             item.forget_rows();
         }
         match self.items.get_mut(index) {
-            Some(TranscriptItem::Thinking(thinking)) => thinking.all_rows(width),
+            Some(TranscriptItem::Thinking(thinking)) => thinking.all_rows(width, self.prose_width),
             Some(
                 TranscriptItem::User(_)
                 | TranscriptItem::Text(_)
@@ -202,6 +212,15 @@ impl Transcript {
 
     pub fn set_now(&mut self, now: Time) {
         self.now = Some(now);
+    }
+
+    pub fn prose_width(&self) -> usize {
+        self.prose_width
+    }
+
+    /// Sets the widest line of prose, in columns.
+    pub fn set_prose_width(&mut self, columns: u64) {
+        self.prose_width = usize::try_from(columns).unwrap_or(usize::MAX);
     }
 
     /// Changes how all thinking is displayed, including past thinking.
@@ -249,7 +268,7 @@ impl Transcript {
     }
 
     pub fn render_context(&self, motion: Motion) -> RenderContext {
-        RenderContext { width: self.size.0, view: self.view, now: self.now, motion }
+        RenderContext { width: self.size.0, view: self.view, now: self.now, motion, prose_width: self.prose_width }
     }
 
     pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme, bottom_hint: BottomHint) {
@@ -325,14 +344,22 @@ impl Transcript {
         }
         let footer = item.footer(context).filter(|_| section + 1 == item.sections(context.view));
         let has_row_header = item.has_row_as_header();
+        let before = if section == 0 { gap + usize::from(item.header(context, false).is_some()) } else { 0 };
         let body = item.body(section, context);
+        let marked = self.marked.results(body.body.rows, context.width);
+        let blank = usize::from(body.blank.is_some());
         for (at, row) in (skip..body.len()).filter_map(|at| body.row(at).map(|row| (at, row))) {
             if used.is_full() {
                 return;
             }
             let part = if at == 0 && has_row_header { HitPart::Header } else { HitPart::Body };
-            let picked = (part == HitPart::Header && self.focus == Some(index))
-                .then(|| row.clone().into_owned().with_background(RowBackground::Selected));
+            let row = match (&marked, at.checked_sub(blank)) {
+                (Some(marked), Some(at)) => Cow::Owned(marked.mark(at, &row)),
+                (Some(_), None) | (None, _) => row,
+            };
+            let is_picked = part == HitPart::Header && self.focus == Some(index)
+                || self.marked.is_current(SectionId { item: index, section }, before + at);
+            let picked = is_picked.then(|| row.clone().into_owned().with_background(RowBackground::Selected));
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
                 paint_row(buffer, area, y, picked.as_ref().unwrap_or(&row), gutter.as_ref(), theme);

@@ -267,7 +267,7 @@ impl Transcript {
         Some(SectionId { item: at.item + 1, section: 0 }).filter(|at| at.item < self.items.len())
     }
 
-    fn up(&mut self, from: ScrollPos, rows: usize, context: &RenderContext) -> ScrollPos {
+    pub(super) fn up(&mut self, from: ScrollPos, rows: usize, context: &RenderContext) -> ScrollPos {
         let mut left = rows;
         let mut pos = from;
         loop {

@@ -12,7 +12,9 @@ use super::RenderContext;
 use super::loop_notice::{self, LoopWatch};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
-use crate::text::{BaseStyle, HighlightedRows, LazyText, Row, RowBackground, SectionRows, Span, TextRole, width_of};
+use crate::text::{
+    BaseStyle, HighlightedRows, LazyText, Row, RowBackground, RowMark, SectionRows, Span, TextRole, width_of,
+};
 use crate::token_estimate::format_count;
 use aside_front::StreamedTokens;
 use aside_front::thinking_title::{self, TitleReader, first_words};
@@ -218,6 +220,11 @@ impl ThinkingBlock {
         self.keep_open = true;
     }
 
+    /// Folds or opens it, and returns what the user had chosen.
+    pub(crate) fn set_choice(&mut self, choice: Option<FoldChoice>) -> Option<FoldChoice> {
+        std::mem::replace(&mut self.choice, choice)
+    }
+
     pub fn reset_fold(&mut self) {
         self.choice = None;
     }
@@ -277,7 +284,11 @@ impl ThinkingBlock {
         if self.titles.current().is_none_or(|title| !is_title_cut(title)) {
             tail.push_str(&tokens);
         }
-        let summary = self.summary_part(context.width.saturating_sub(width_of(&head) + width_of(&tail)));
+        let summary = match shape == ThinkingShape::Open && self.begins_with_title() {
+            // It stands right below.
+            true => String::new(),
+            false => self.summary_part(context.width.saturating_sub(width_of(&head) + width_of(&tail))),
+        };
         let mut text = head;
         text.push_str(&summary);
         if context.width >= width_of(&text) + width_of(&tail) {
@@ -293,8 +304,15 @@ impl ThinkingBlock {
         Row::new(spans).with_background(RowBackground::Thinking)
     }
 
+    /// Whether the complete text begins with the title that the header would show.
+    fn begins_with_title(&self) -> bool {
+        let start = self.doc.start().trim_start().trim_start_matches(['*', '#', '_', ' ']);
+        !self.is_running() && self.first_title().is_some_and(|title| start.starts_with(title))
+    }
+
     fn first_title(&self) -> Option<&str> {
-        let find = || thinking_title::first_title(&self.doc.source()).map(str::to_owned);
+        // Only a line that is too long for a title goes on in another part.
+        let find = || self.doc.parts().find_map(thinking_title::first_title).map(str::to_owned);
         self.titles.first().or_else(|| self.first_title.get_or_init(find).as_deref())
     }
 
@@ -373,8 +391,13 @@ impl ThinkingBlock {
     }
 
     /// The rows of one section below the header.
-    pub fn body(&mut self, section: usize, width: usize, view: ThinkingDisplay) -> SectionRows<'_> {
-        let shape = self.shape(view);
+    pub fn body(&mut self, section: usize, width: usize, context: &RenderContext) -> SectionRows<'_> {
+        let shape = self.shape(context.view);
+        let style = BaseStyle::THINKING.with_prose_width(context.prose_width);
+        // A longer title is cut in the header.
+        let title = self.titles.current().filter(|title| width_of(title) <= SUMMARY_WIDTH);
+        let title = title.filter(|_| self.state == ThinkingState::Running).map(str::to_owned);
+        let is_item = self.current.is_some();
         let doc = match (&mut self.current, self.readable) {
             (Some(current), _) => current,
             (None, Readability::Text) => &mut self.doc,
@@ -384,9 +407,19 @@ impl ThinkingBlock {
         };
         match shape {
             ThinkingShape::Hidden | ThinkingShape::Header => SectionRows::of(HighlightedRows::plain(&[])),
-            ThinkingShape::Open => doc.section(section, width, BaseStyle::THINKING),
+            ThinkingShape::Open => match title.filter(|_| is_item && section == 0) {
+                Some(title) => {
+                    self.tail = doc.section(section, width, style).iter().map(Cow::into_owned).collect();
+                    drop_title(&mut self.tail, &title);
+                    SectionRows::of(HighlightedRows::plain(&self.tail))
+                }
+                None => doc.section(section, width, style),
+            },
             ThinkingShape::Tail => {
-                self.tail = doc.tail(TAIL_ROWS, width, BaseStyle::THINKING);
+                self.tail = doc.tail(TAIL_ROWS, width, style);
+                if let Some(title) = title {
+                    drop_title(&mut self.tail, &title);
+                }
                 SectionRows::of(HighlightedRows::plain(&self.tail))
             }
         }
@@ -398,12 +431,12 @@ impl ThinkingBlock {
     }
 
     /// All rows, for the reader.
-    pub fn all_rows(&mut self, width: usize) -> HighlightedRows<'_> {
+    pub fn all_rows(&mut self, width: usize, prose_width: usize) -> HighlightedRows<'_> {
         let doc = match self.readable {
             Readability::Text => &mut self.doc,
             Readability::HiddenByProvider(bytes) => self.note.get_or_insert_with(|| LazyText::new(&sealed_note(bytes))),
         };
-        doc.body(width, BaseStyle { background: RowBackground::None, ..BaseStyle::THINKING })
+        doc.body(width, BaseStyle { background: RowBackground::None, prose_width, ..BaseStyle::THINKING })
     }
 
     pub fn next_job(&mut self, next: &mut HighlightId) -> Option<HighlightJob> {
@@ -419,6 +452,16 @@ impl ThinkingBlock {
         self.tail = Vec::new();
         self.note = None;
     }
+}
+
+/// Removes this title from the top, because the header shows it.
+fn drop_title(rows: &mut Vec<Row>, title: &str) {
+    let is_title = |row: &Row| row.mark == Some(RowMark::Title) && row.text().trim() == title;
+    if !rows.first().is_some_and(is_title) {
+        return;
+    }
+    let blank = rows.iter().skip(1).take_while(|row| row.text().trim().is_empty()).count();
+    rows.drain(..1 + blank);
 }
 
 fn sealed_bytes(thinking: &Thinking) -> usize {
@@ -447,6 +490,24 @@ pub fn duration(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t2_the_first_title_is_found_in_whichever_part_of_a_long_text_it_is() {
+        let before = "words that fill a line\n".repeat(2_000);
+        let overlong = format!("{}**not a title**\n", "word ".repeat(20_000));
+        for text in [format!("{before}{overlong}**Title**\n{before}**Later**\n"), format!("**Title**\n{before}")] {
+            let mut split = LazyText::default();
+            split.push(&text);
+            split.finish();
+            assert!(split.parts().count() > 2);
+            for doc in [split, LazyText::new(&text)] {
+                assert_eq!(ThinkingBlock::finished(doc, None, 0).first_title(), Some("Title"));
+            }
+        }
+        let mut none = LazyText::default();
+        none.push(&before);
+        assert_eq!(ThinkingBlock::finished(none, None, 0).first_title(), None);
+    }
 
     #[test]
     fn t2_a_duration_is_short_and_never_shows_zero_hours() {

@@ -13,6 +13,7 @@ use super::thinking::duration;
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
 use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
+use aside_front::command_result::{command_lines, without_status};
 use aside_front::diff_lines::changed;
 
 /// Arguments that describe a call, the most useful first.
@@ -24,19 +25,6 @@ const SYNTHETIC_RESULTS: [(&str, ToolState); 3] = [
     ("denied", ToolState::Denied),
     ("stopped by the user", ToolState::Stopped),
     ("interrupted before it was allowed", ToolState::NotRun),
-];
-
-/// How the lines begin that follow the output of a command.
-const OUR_LINES: [&str; 9] = [
-    "[exit code ",
-    "[ended by ",
-    "[timed out after ",
-    "[not run: ",
-    "[the supervisor process died",
-    "[background processes were killed",
-    "[still running, because",
-    "[protected, and ",
-    "[may be the sandbox: ",
 ];
 
 /// Lines shown of a command that runs or has succeeded.
@@ -65,7 +53,7 @@ enum ToolState {
 
 /// How much is shown below the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolShape {
+pub(crate) enum ToolShape {
     Header,
     /// The first lines of a long output.
     Part,
@@ -288,6 +276,17 @@ impl ToolBlock {
         });
     }
 
+    /// Shows this much of it, and returns what the user had chosen.
+    pub(crate) fn set_choice(&mut self, choice: Option<ToolShape>) -> Option<ToolShape> {
+        std::mem::replace(&mut self.choice, choice)
+    }
+
+    /// The call and its output.
+    pub(crate) fn searchable_text(&self) -> String {
+        let output = self.output.as_ref().map_or("", PlainText::source);
+        format!("{} {} {}\n{output}", self.name, self.subject, self.arguments)
+    }
+
     pub fn copy_text(&self) -> String {
         self.output.as_ref().map_or_else(|| self.arguments.clone(), |output| output.source().to_owned())
     }
@@ -431,34 +430,6 @@ fn purpose(arguments: &str) -> ToolPurpose {
     }
 }
 
-/// The output of a command without the lines about it that follow.
-fn without_status(result: &str) -> &str {
-    let ours = |line: &str| {
-        line.starts_with('[') && line.ends_with(']') && OUR_LINES.iter().any(|begins| line.starts_with(begins))
-    };
-    let mut output = result;
-    loop {
-        let end = output.trim_end_matches('\n');
-        let (before, last) = end.rsplit_once('\n').map_or(("", end), |(before, last)| (before, last));
-        if !ours(last) {
-            return output;
-        }
-        output = before;
-    }
-}
-
-/// How many lines a command wrote, including those that were left out of the result.
-fn command_lines(result: &str) -> usize {
-    let output = without_status(result);
-    let Some((head, rest)) = output.split_once("\n[… ") else { return output.lines().count() };
-    let Some((marker, tail)) = rest.split_once(" left out …]\n") else { return output.lines().count() };
-    let left_out =
-        marker.split_once(" with ").and_then(|(_, lines)| lines.split(' ').next()?.parse().ok()).unwrap_or(0);
-    let line_ends = |text: &str| text.matches('\n').count();
-    let last = usize::from(!tail.is_empty() && !tail.ends_with('\n'));
-    line_ends(head) + left_out + line_ends(tail) + last
-}
-
 /// What a call is about, from its arguments.
 pub(crate) fn subject(arguments: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
@@ -480,22 +451,6 @@ pub(crate) fn subject(arguments: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn t17_lines_are_counted_as_the_command_wrote_them() {
-        #[rustfmt::skip]
-        let cases = [
-            ("three lines",       "a\nb\nc\n[exit code 0]", 3),
-            ("no output",         "[exit code 0]", 0),
-            ("a remark of ours",  "a\n[background processes were killed]\n[exit code 1]", 1),
-            ("brackets of its own", "[a]\n[exit code 0]", 1),
-            ("left out",          "a\nb\n[… 900 bytes with 40 line ends left out …]\nc\nd\n[exit code 0]", 43),
-            ("nothing of ours",   "a\nb", 2),
-        ];
-        for (name, result, expected) in cases {
-            assert_eq!(command_lines(result), expected, "{name}");
-        }
-    }
 
     #[test]
     fn a_call_shows_its_subject() {

@@ -38,6 +38,11 @@ impl UserPrompt {
         self.extent = Extent::All;
     }
 
+    /// Shows this much of it, and returns how much was shown.
+    pub(crate) fn set_extent(&mut self, extent: Extent) -> Extent {
+        std::mem::replace(&mut self.extent, extent)
+    }
+
     pub fn body(&mut self, width: usize) -> HighlightedRows<'_> {
         let extent = if self.is_partial() { Extent::Part } else { Extent::All };
         self.text.body(width, extent)

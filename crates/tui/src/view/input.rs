@@ -6,6 +6,9 @@ use aside_core::terminal_text::terminal_safe_line;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use aside_front::slash_commands;
+use aside_front::{Command, ShellOutput};
+
 use super::Cursor;
 use crate::app::{App, InputMode};
 use crate::paint::{clear, paint_row};
@@ -56,7 +59,7 @@ pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor)
     }
     let x = inner.x + (PROMPT_WIDTH + column).min(usize::from(area.width).saturating_sub(1)) as u16;
     let y = inner.y + (row - from) as u16;
-    let typing = app.mode() != InputMode::Browse && y < area.bottom();
+    let typing = !matches!(app.mode(), InputMode::Browse | InputMode::Find) && y < area.bottom();
     (above, typing.then_some((x, y)))
 }
 
@@ -68,7 +71,8 @@ fn below(area: Rect, rows: u16) -> Rect {
 /// The line above the box shows the current activity.
 fn rule(app: &App, width: usize) -> Row {
     let room = width.saturating_sub(4);
-    let Some(doing) = app.activity_line(room).filter(|_| width > 12) else {
+    let doing = app.activity_line(room).or_else(|| shell_hint(app).map(str::to_owned));
+    let Some(doing) = doing.filter(|_| width > 12) else {
         return Row::new(vec![Span::new(TextRole::Muted, "─".repeat(width))]);
     };
     let text = format!("─ {} ", ellipsize(&doing, room));
@@ -76,14 +80,26 @@ fn rule(app: &App, width: usize) -> Row {
     Row::new(vec![Span::new(TextRole::Muted, text), Span::new(TextRole::Muted, rest)])
 }
 
+/// What Enter does with a command line in the input.
+fn shell_hint(app: &App) -> Option<&'static str> {
+    let Command::Shell { output, .. } = slash_commands::parse_shell(app.composer.editor.raw())? else { return None };
+    Some(match output {
+        ShellOutput::User => "runs here, unconfined; the model does not see it",
+        ShellOutput::Model => "runs here, unconfined; the model gets the output",
+    })
+}
+
 fn placeholder(app: &App) -> Cow<'static, str> {
     match (app.mode(), app.is_busy()) {
         (InputMode::DenyMessage, _) => "a message to the model, then Enter".into(),
-        (InputMode::Write | InputMode::Browse | InputMode::Permission, true) => match app.queue_key() {
+        (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, true) => match app.queue_key()
+        {
             Some(key) => format!("goes in after this step; {key}: after the turn").into(),
             None => "goes in after this step".into(),
         },
-        (InputMode::Write | InputMode::Browse | InputMode::Permission, false) => "ask something, /help for more".into(),
+        (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, false) => {
+            "ask something, /help for more".into()
+        }
     }
 }
 

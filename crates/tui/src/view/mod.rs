@@ -1,7 +1,6 @@
 //! Draws the screen.
 
 mod input;
-mod search;
 pub(crate) use input::text_width;
 mod permission_prompt;
 pub mod reader;
@@ -27,12 +26,15 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Cursor {
     }
     let theme = app.theme;
     let status = Rect { y: area.bottom() - 1, height: 1, ..area };
-    status::draw(app, status, buffer);
+    let find_cursor = status::draw(app, status, buffer);
     let above = Rect { height: area.height - 1, ..area };
     let (above, cursor) = match app.mode() {
         InputMode::Permission => (permission_prompt::draw(app, above, buffer), None),
-        InputMode::DenyMessage | InputMode::Write | InputMode::Browse => input::draw(app, above, buffer),
+        InputMode::DenyMessage | InputMode::Write | InputMode::Browse | InputMode::Find => {
+            input::draw(app, above, buffer)
+        }
     };
+    let cursor = find_cursor.or(cursor);
     let above = if app.mode() == InputMode::DenyMessage { permission_prompt::draw(app, above, buffer) } else { above };
     app.transcript_area = above;
     let bottom_hint = if app.is_busy() { BottomHint::Live } else { BottomHint::End };

@@ -25,10 +25,10 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
         (InputMode::DenyMessage, _) => {
             vec![Row::new(vec![Span::new(TextRole::Accent, ellipsize("Enter says no with it, Esc goes back", width))])]
         }
-        (InputMode::Permission | InputMode::Browse | InputMode::Write, Some(choices)) => {
+        (InputMode::Permission | InputMode::Browse | InputMode::Find | InputMode::Write, Some(choices)) => {
             answers(choices, covers.as_deref(), width)
         }
-        (InputMode::Permission | InputMode::Browse | InputMode::Write, None) => Vec::new(),
+        (InputMode::Permission | InputMode::Browse | InputMode::Find | InputMode::Write, None) => Vec::new(),
     };
     // The rule, the head, the facts and the answers are always visible.
     let around = 2 + facts + answers.len();

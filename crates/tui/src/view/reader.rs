@@ -6,10 +6,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::search::SearchResults;
 use crate::app::App;
 use crate::paint::paint_row;
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
+use crate::text::search::SearchResults;
 use crate::text::wrap::ellipsize;
 use crate::text::{BaseStyle, MarkdownView, Row, RowBackground, Span, TextRole};
 use crate::theme::Theme;
@@ -186,6 +186,12 @@ impl ReaderView {
         self.found = None;
     }
 
+    /// Which match the user went to.
+    fn found_index(&self) -> Option<usize> {
+        let row = self.found?;
+        self.results.hits.iter().position(|hit| *hit == row)
+    }
+
     /// Shows the previous or next thinking block.
     fn show_other(&mut self, transcript: &Transcript, forward: bool) {
         let ReaderContent::Thinking(at) = self.content else { return };
@@ -244,7 +250,9 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     let body = match &mut reader.content {
         ReaderContent::Thinking(index) => app.transcript.thinking_rows(*index, width),
         ReaderContent::Preview { text, .. } => text.body(width, Extent::All),
-        ReaderContent::Page { text, .. } => text.body(width, BaseStyle::TEXT),
+        ReaderContent::Page { text, .. } => {
+            text.body(width, BaseStyle::TEXT.with_prose_width(app.transcript.prose_width()))
+        }
     };
     let rows = body.rows;
     reader.length = rows.len();
@@ -322,11 +330,12 @@ fn footer_text(reader: &ReaderView) -> String {
     };
     let message = reader.message.map(|message| format!("{message} · ")).unwrap_or_default();
     let words = &reader.search.words;
-    let hits = match (words.is_empty(), reader.results.hits.len()) {
-        (true, _) => String::new(),
-        (false, 0) => format!("\"{words}\" not found · "),
-        (false, 1) => format!("\"{words}\" found once · "),
-        (false, hits) => format!("\"{words}\" found {hits} times · "),
+    let hits = match (words.is_empty(), reader.found_index(), reader.results.hits.len()) {
+        (true, _, _) => String::new(),
+        (false, _, 0) => format!("\"{words}\" not found · "),
+        (false, _, 1) => format!("\"{words}\" found once · "),
+        (false, Some(index), hits) => format!("\"{words}\" {} of {hits} · ", index + 1),
+        (false, None, hits) => format!("\"{words}\" found {hits} times · "),
     };
     let others = match reader.content {
         ReaderContent::Thinking(_) => "← → other thoughts · ",

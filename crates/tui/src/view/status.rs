@@ -6,7 +6,8 @@ use aside_core::tool_mode::ToolMode;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::{App, InputMode, ThinkingRequest};
+use super::Cursor;
+use crate::app::{App, FindBar, InputMode, ThinkingRequest};
 use crate::paint::paint_row;
 use crate::text::wrap::ellipsize;
 use crate::text::{Row, Span, TextRole, width_of};
@@ -14,9 +15,26 @@ use crate::token_estimate::format_count;
 
 const SEPARATOR: &str = " · ";
 
-pub fn draw(app: &App, area: Rect, buffer: &mut Buffer) {
+/// Paints the line. Returns the cursor while words to find are typed in it.
+pub fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Cursor {
+    if let Some(bar) = app.find.as_ref().filter(|_| app.mode() == InputMode::Find) {
+        return draw_find(app, bar, area, buffer);
+    }
     let row = Row::new(spans(app, usize::from(area.width)));
     paint_row(buffer, area, 0, &row, None, &app.theme);
+    None
+}
+
+/// The words to find, as much of them as fits, and what was found.
+fn draw_find(app: &App, bar: &FindBar, area: Rect, buffer: &mut Buffer) -> Cursor {
+    let width = usize::from(area.width);
+    let prompt = bar.prompt();
+    let state = format!("  {}", bar.state());
+    let room = width.saturating_sub(width_of(&prompt) + 1);
+    let shown = if width_of(&prompt) < width { prompt.clone() } else { ellipsize(&prompt, width.saturating_sub(1)) };
+    let spans = vec![Span::new(TextRole::Accent, shown.clone()), Span::new(TextRole::Muted, ellipsize(&state, room))];
+    paint_row(buffer, area, 0, &Row::new(spans), None, &app.theme);
+    Some((area.x + u16::try_from(width_of(&shown)).unwrap_or(0), area.y))
 }
 
 /// The parts in order of importance. Parts that do not fit are left out.
@@ -66,6 +84,12 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
             StatusPart { role: TextRole::Warning, text: "unconfined".to_owned(), kind: StatusPartKind::Figure }
         }
         Tier::Seatbelt | Tier::Kernel | Tier::Strong => figure(tier.to_string()),
+    }));
+    let branch = app.status.branch.as_ref().map(|branch| format!(" ({branch})")).unwrap_or_default();
+    parts.extend(app.status.folder.as_ref().map(|folder| StatusPart {
+        role: TextRole::Muted,
+        text: terminal_safe_line(&format!("{folder}{branch}")),
+        kind: StatusPartKind::Name,
     }));
     parts.extend(app.status.cost.map(|cost| figure(cost.to_string())));
     let about = if app.rate.is_exact() { "" } else { "~" };
@@ -117,10 +141,14 @@ fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
     spans
 }
 
-/// The effort that was sent, with a warning if it differs from the setting. A notice in the
+/// The effort that was sent, or that the next request would have, with a warning if it differs from the setting. A notice in the
 /// transcript explains why.
 fn effort(app: &App) -> Option<StatusPart> {
-    let sent = app.sending.as_ref()?.effort.as_deref();
+    let sent = match (&app.status.next, &app.sending) {
+        (Some(next), _) if !app.is_busy() => next.effort.as_deref(),
+        (_, Some(sending)) => sending.effort.as_deref(),
+        (_, None) => return None,
+    };
     let (role, text) = match (sent, app.status.effort.as_deref()) {
         (None, None) => return None,
         (Some(sent), None) => (TextRole::Muted, format!("effort {}", terminal_safe_line(sent))),
@@ -133,13 +161,23 @@ fn effort(app: &App) -> Option<StatusPart> {
     Some(StatusPart { role, text, kind: StatusPartKind::Figure })
 }
 
-/// `12.3k/200k`: the provider's count if there is one, else our estimate.
+/// `12.3k/200k`: the provider's count if there is one, else our estimate; of the request that runs, or of the next one.
 fn context(app: &App) -> Option<StatusPart> {
-    let limit = app.sending.as_ref().and_then(|sending| sending.limit).or(app.status.limit);
-    let sent = app.sending.as_ref().map(|sending| sending.tokens);
+    let next = app.status.next.as_ref().filter(|_| !app.is_busy());
+    let limit = match next {
+        Some(_) => app.status.limit,
+        None => app.sending.as_ref().and_then(|sending| sending.limit).or(app.status.limit),
+    };
     // Some providers report 0 at first and the real count at the end.
     let input = app.usage.input.filter(|input| *input > 0);
-    let counted = input.map(|input| input + app.usage.output.unwrap_or(0));
+    let (counted, sent) = match next {
+        Some(next) if next.is_exact => (Some(next.tokens), None),
+        Some(next) => (None, Some(next.tokens)),
+        None => (
+            input.map(|input| input + app.usage.output.unwrap_or(0)),
+            app.sending.as_ref().map(|sending| sending.tokens),
+        ),
+    };
     let used = counted.or(sent);
     let text = match (counted, sent) {
         (Some(counted), _) => format_count(counted),
@@ -162,6 +200,6 @@ fn hint(app: &App) -> Option<&'static str> {
     }
     match app.mode() {
         InputMode::Browse => Some("↑↓ move · o open · r read · y copy · Esc"),
-        InputMode::Permission | InputMode::DenyMessage | InputMode::Write => None,
+        InputMode::Permission | InputMode::DenyMessage | InputMode::Find | InputMode::Write => None,
     }
 }

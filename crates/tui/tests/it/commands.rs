@@ -16,6 +16,7 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
         let mut term = TestTerminal::new(80, 30);
         term.line(name);
         assert!(term.screen().contains("nothing was sent yet"), "{}", term.screen());
+        term.key(KeyCode::Esc);
         let row = |what: &str, action: &str, why: &str| DecisionRow {
             what: what.into(),
             action: action.into(),
@@ -35,7 +36,7 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
         term.line(name);
         let screen = term.screen();
         for expected in [
-            "· to acme/deep · step 2 · effort low · ~1.2k tokens",
+            "to acme/deep · step 2 · effort low · ~1.2k tokens",
             "effort `minimal` is sent as `low`",
             "message 2: thinking \"Hm\" │ dropped │ stripped from context",
         ] {

@@ -4,6 +4,7 @@
 use std::sync::OnceLock;
 
 use aside_core::block::{Arguments, Block, CallId, Time, ToolCall, ToolResult};
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::event::{BlockId, Ending, ReplyEnd};
 use aside_core::permission_question::{PermissionQuestion, Risk};
 use aside_core::settings::ThinkingDisplay;
@@ -113,7 +114,7 @@ impl FuzzScreen {
         let name = Some(text.to_owned());
         let status = Status { model: text.to_owned(), profile: name.clone(), title: name, ..Status::default() };
         self.update(Update::Status(Box::new(status)));
-        self.update(Update::TurnEnded(TurnEnd::Unreachable(text.to_owned())));
+        self.update(Update::TurnEnded(TurnEnd::Unreachable(ConnectionError::new(ConnectionFailure::Other, text))));
     }
 
     /// Draws, highlights the code, and draws again.

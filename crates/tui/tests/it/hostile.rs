@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aside_core::block::Block;
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::event::{BlockId, Ending, Note, NoteCode, ProviderError, ReplyEnd};
 use aside_core::message::{Message, Role};
 use aside_core::permission_question::{escape_unsafe, is_invisible, visible};
@@ -85,7 +86,7 @@ const PLACES: &[TextPlace] = &[
     ("a note",              |term, text| term.update(Update::Noted(Note::new(NoteCode::Malformed, text)))),
     ("a repair",            |term, text| term.update(Update::TurnNotice(TurnNotice::BrokenCall { name: text.into() }))),
     ("a failed turn",       failed),
-    ("no connection",       |term, text| term.end(TurnEnd::Unreachable(text.into()))),
+    ("no connection",       |term, text| term.end(TurnEnd::Unreachable(ConnectionError::new(ConnectionFailure::Other, text)))),
     ("a retry",             |term, text| term.update(Update::Retrying { after: std::time::Duration::from_secs(1), attempt: 1, why: text.into() })),
     ("a note on sending",   |term, text| term.update(Update::Sending(Box::new(Sending { notes: vec![text.into()], ..Sending::default() })))),
     ("the model that answers", |term, text| term.update(Update::Sending(Box::new(Sending { model: text.into(), ..Sending::default() })))),

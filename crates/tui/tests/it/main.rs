@@ -8,9 +8,11 @@
     reason = "a test fails loudly"
 )]
 
+mod attention;
 mod code;
 mod commands;
 mod draws;
+mod find;
 mod fixtures;
 mod hostile;
 mod input;

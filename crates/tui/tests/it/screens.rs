@@ -42,8 +42,8 @@ fn check(name: &str, picture: &str) {
 }
 
 #[test]
-fn t13_every_block_at_40_80_and_200_columns() {
-    for width in [40, 80, 200] {
+fn t13_every_block_at_40_80_120_and_200_columns() {
+    for width in [40, 80, 120, 200] {
         let mut term = TestTerminal::with_view(width, if width == 40 { 54 } else { 46 }, ThinkingDisplay::Full);
         scene(&mut term);
         check(&format!("blocks-{width}.txt"), &(term.screen() + "\n"));

@@ -202,7 +202,7 @@ fn t5_a_summary_shows_its_current_item_and_all_of_them_when_done() {
     assert!(running.contains("│ I plan it.") && !running.contains("I read it."), "{running}");
     term.close(0, Block::Thinking(thinking(&items.join("\n\n"), None)));
     let done = term.transcript();
-    assert_eq!(done[0], "▼ Thought · Reading");
+    assert_eq!(done[0], "▼ Thought", "the title stands below");
     assert_eq!(done[1..], ["│ Reading", "│", "│ I read it.", "│", "│ Planning", "│", "│ I plan it."]);
 }
 

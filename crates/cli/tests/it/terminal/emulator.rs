@@ -49,6 +49,12 @@ struct TerminalQueries {
     /// Keyboard modes pushed and not popped.
     keyboard_modes: i32,
     copied: Vec<Vec<u8>>,
+    bells: usize,
+    title: Option<String>,
+    /// Titles saved and not restored.
+    saved_titles: i32,
+    /// The notifications, without their escape codes.
+    notifications: Vec<String>,
 }
 
 /// The modes that a program must restore.
@@ -77,8 +83,17 @@ impl Modes {
 
 impl Emulator {
     pub(crate) fn new(columns: u16, rows: u16, background: Background) -> Emulator {
-        let queries =
-            TerminalQueries { background, replies: Vec::new(), drawing: false, keyboard_modes: 0, copied: Vec::new() };
+        let queries = TerminalQueries {
+            background,
+            replies: Vec::new(),
+            drawing: false,
+            keyboard_modes: 0,
+            copied: Vec::new(),
+            bells: 0,
+            title: None,
+            saved_titles: 0,
+            notifications: Vec::new(),
+        };
         Emulator(Parser::new_with_callbacks(size(rows), size(columns), 0, queries))
     }
 
@@ -101,6 +116,22 @@ impl Emulator {
     /// The data sent to the clipboard, still base64.
     pub(crate) fn copied(&self) -> &[Vec<u8>] {
         &self.0.callbacks().copied
+    }
+
+    pub(crate) fn bells(&self) -> usize {
+        self.0.callbacks().bells
+    }
+
+    pub(crate) fn title(&self) -> Option<&str> {
+        self.0.callbacks().title.as_deref()
+    }
+
+    pub(crate) fn saved_titles(&self) -> i32 {
+        self.0.callbacks().saved_titles
+    }
+
+    pub(crate) fn notifications(&self) -> &[String] {
+        &self.0.callbacks().notifications
     }
 
     pub(crate) fn screen(&self) -> &Screen {
@@ -142,11 +173,24 @@ impl Callbacks for TerminalQueries {
             (Some(b'?'), 'l', Some(2026)) => self.drawing = false,
             (Some(b'>'), 'u', _) => self.keyboard_modes += 1,
             (Some(b'<'), 'u', _) => self.keyboard_modes -= 1,
+            (None, 't', Some(22)) => self.saved_titles += 1,
+            (None, 't', Some(23)) => self.saved_titles -= 1,
             _ => (),
         }
     }
 
+    fn audible_bell(&mut self, _: &mut Screen) {
+        self.bells += 1;
+    }
+
+    fn set_window_title(&mut self, _: &mut Screen, title: &[u8]) {
+        self.title = Some(String::from_utf8_lossy(title).into_owned());
+    }
+
     fn unhandled_osc(&mut self, _: &mut Screen, params: &[&[u8]]) {
+        if matches!(params.first(), Some(&b"9" | &b"777")) {
+            self.notifications.push(String::from_utf8_lossy(&params.join(&b';')).into_owned());
+        }
         if params == [&b"11"[..], b"?"] {
             self.replies.extend(match self.background {
                 Background::Dark => &b"\x1b]11;rgb:1010/1111/1414\x1b\\"[..],

@@ -9,12 +9,14 @@ pub(crate) mod scripted_provider;
 mod svg;
 mod test_folders;
 
+mod find_and_commands;
 mod input;
 mod permission_questions;
 mod picture;
 mod resizing;
 mod running_tools;
 mod sessions;
+mod status_and_attention;
 mod steering_and_modes;
 mod stopping_and_leaving;
 mod thinking;
@@ -41,6 +43,7 @@ pub(crate) const PAGE_UP: &str = "\x1b[5~";
 pub(crate) const ESC: &str = "\x1b";
 pub(crate) const ENTER: &str = "\r";
 pub(crate) const CTRL_C: &str = "\x03";
+pub(crate) const CTRL_F: &str = "\x06";
 pub(crate) const CTRL_O: &str = "\x0f";
 pub(crate) const CTRL_Q: &str = "\x11";
 pub(crate) const CTRL_T: &str = "\x14";
@@ -217,6 +220,16 @@ impl Terminal {
 
     pub(crate) fn see(&mut self, text: &str) {
         self.until(text, |lines| lines.iter().any(|line| line.contains(text)));
+    }
+
+    /// Waits until the window has this title.
+    pub(crate) fn title_is(&mut self, title: &str) {
+        let until = Instant::now() + TIMEOUT;
+        while self.emulator.title() != Some(title) {
+            self.pump(b"", Duration::from_millis(200));
+            let found = self.emulator.title();
+            assert!(Instant::now() < until, "the title is {found:?}, not {title:?}\n{}", self.picture());
+        }
     }
 
     pub(crate) fn see_all(&mut self, texts: &[&str]) {

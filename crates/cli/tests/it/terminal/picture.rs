@@ -88,6 +88,8 @@ fn picture(name: &str, background: Background) {
              [permissions]\nedit = \"allow\"\n\n[tools]\nconfine = \"off\"\n\n[settings]\n\"reasoning.effort\" = \"high\"\n",
             provider.config_named("demo")
         ))
+        // The status line names the branch, which must not be the one of this checkout.
+        .file(".git/HEAD", "ref: refs/heads/delays\n")
         .file("src/retry.rs", SOURCE);
     let options = TerminalOptions { columns: COLUMNS, rows: ROWS, background, env: &[] };
     let mut terminal = Terminal::start(&folder, &["-m", "demo/thinker"], options);

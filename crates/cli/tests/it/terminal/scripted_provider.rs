@@ -84,21 +84,33 @@ impl ScriptedProvider {
     }
 }
 
-fn request(stream: &TcpStream) -> Option<Value> {
+/// The model that the provider lists.
+const MODELS: &str = r#"{"object":"list","data":[{"id":"listed-live","object":"model"}]}"#;
+
+/// The body of a request for a reply. The list of models is sent at once.
+fn request(mut stream: &TcpStream) -> Option<Value> {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
+    let mut is_list = false;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).ok()? == 0 {
             return None;
         }
         let line = line.trim().to_ascii_lowercase();
+        is_list |= line.starts_with("get ") && line.contains("/models");
         if let Some(count) = line.strip_prefix("content-length:") {
             length = count.trim().parse().unwrap();
         }
         if line.is_empty() {
             break;
         }
+    }
+    if is_list {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n", MODELS.len());
+        // The client may be gone.
+        drop(write!(stream, "{head}connection: close\r\n\r\n{MODELS}"));
+        return None;
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;

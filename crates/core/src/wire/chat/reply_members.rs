@@ -41,7 +41,7 @@ pub(super) fn opaque_member(rules: &Rules, name: &str, seal: &str) -> String {
 
 /// The metadata of a reply, as the beginning of a JSON object.
 pub(super) fn chunk_head(head: &ReplyHead<'_>, kind: &str) -> String {
-    let ReplyHead { id, model, created } = head;
+    let ReplyHead { id, model, created, .. } = head;
     format!(r#"{{"id":{},"object":"{kind}","created":{created},"model":{}"#, quote(id), quote(model))
 }
 

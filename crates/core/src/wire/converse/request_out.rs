@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use crate::block::{Block, Thinking};
 use crate::json_text::{ListWriter, NestedObject, ObjectWriter};
-use crate::message::{Message, Role};
+use crate::message::Message;
 use crate::protocol::Protocol;
 use crate::rules::{CacheMark, MessagePlan, fits_in_result, result_text};
 use crate::wire::cache_points::cache_point;
 use crate::wire::media_out::bedrock_block;
 use crate::wire::request_draft::{
-    RequestDraft, ToolLevel, arguments_object, call_id, encrypted, marked_blocks, push_schema, signature, turn_opening,
+    RequestDraft, ToolLevel, arguments_object, call_id, encrypted, marked_blocks, push_schema, signature,
+    system_reminder, turn_opening,
 };
 
 /// The member that holds the tools and the tool choice.
@@ -49,10 +50,14 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     draft.finish_merged(body, "messages", turn_opening, content)
 }
 
-fn content(_: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
+fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     // The system prompt is a separate member.
-    if message.role == Role::System {
+    if draft.is_prompt(message) {
         return;
+    }
+    if let Some(text) = system_reminder(message) {
+        list.object(|out| out.push_text("text", &text));
+        return push_mark(marked_blocks(message, plan).filter_map(|(_, mark)| mark).last(), list);
     }
     for (block, mark) in marked_blocks(message, plan) {
         match block {

@@ -7,7 +7,9 @@ use crate::message::{Message, Role};
 use crate::protocol::Protocol;
 use crate::rules::{MessagePlan, fits_in_result, result_text};
 use crate::wire::media_out::gemini_part;
-use crate::wire::request_draft::{RequestDraft, ToolLevel, arguments_object, push_tool, sent_blocks, signature};
+use crate::wire::request_draft::{
+    RequestDraft, ToolLevel, arguments_object, push_tool, sent_blocks, signature, system_reminder,
+};
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
     let mut body = ObjectWriter::default();
@@ -47,8 +49,11 @@ fn turn_opening(role: Role) -> Option<&'static str> {
 
 fn parts(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     // The system prompt is a separate member.
-    if message.role == Role::System {
+    if draft.is_prompt(message) {
         return;
+    }
+    if let Some(text) = system_reminder(message) {
+        return list.object(|out| out.push_text("text", &text));
     }
     let mut first_call = true;
     for (block, _) in sent_blocks(message, plan) {

@@ -4,13 +4,13 @@ use serde_json::{Map, Value};
 
 use crate::block::{Block, Thinking};
 use crate::json_text::{ListWriter, NestedObject};
-use crate::message::{Message, Role};
+use crate::message::Message;
 use crate::rules::{CacheMark, MessagePlan};
 use crate::wire::cache_points::cache_control;
 use crate::wire::media_out::messages_block;
 use crate::wire::request_draft::{
     RequestDraft, ToolLevel, arguments_object, call_id, encrypted, marked_blocks, push_tool, push_typed_text,
-    signature, turn_opening,
+    signature, system_reminder, turn_opening,
 };
 
 pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
@@ -36,8 +36,12 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
 /// Adds the sent blocks of a message.
 fn content(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     // The system prompt is a separate member.
-    if message.role == Role::System {
+    if draft.is_prompt(message) {
         return;
+    }
+    if let Some(text) = system_reminder(message) {
+        list.object(|out| push_typed_text(out, "text", &text));
+        return add_mark(marked_blocks(message, plan).filter_map(|(_, mark)| mark).last(), list);
     }
     if plan.filler {
         list.object(|out| {

@@ -32,8 +32,9 @@ pub(in crate::wire) fn write_request(draft: &RequestDraft<'_>) -> String {
 fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list: &mut ListWriter<'_>) {
     match message.role {
         // The system prompt is a separate member.
-        Role::System => (),
-        Role::User => list.object(|out| user(message, plan, out)),
+        Role::System if draft.is_prompt(message) => (),
+        Role::System => list.object(|out| said("developer", message, plan, out)),
+        Role::User => list.object(|out| said("user", message, plan, out)),
         Role::Tool => {
             for (block, _) in sent_blocks(message, plan) {
                 if let Block::ToolResult(result) = block {
@@ -57,9 +58,9 @@ fn message(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, list
     }
 }
 
-fn user(message: &Message, plan: &MessagePlan, out: &mut NestedObject<'_>) {
+fn said(role: &str, message: &Message, plan: &MessagePlan, out: &mut NestedObject<'_>) {
     out.push_raw("type", "\"message\"");
-    out.push_raw("role", "\"user\"");
+    out.push_text("role", role);
     out.list("content", |parts| {
         for (block, _) in sent_blocks(message, plan) {
             match block {

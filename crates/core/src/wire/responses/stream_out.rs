@@ -17,6 +17,8 @@ pub(in crate::wire) struct ResponsesWriter {
     id: String,
     model: String,
     created: u64,
+    previous: Option<String>,
+    is_stored: bool,
     items: PerBlock<ItemOut>,
     call_ids: CallIdSource,
     /// The finished items, in output order.
@@ -33,6 +35,8 @@ impl ResponsesWriter {
             id: head.id.to_owned(),
             model: head.model.to_owned(),
             created: head.created,
+            previous: head.previous.map(str::to_owned),
+            is_stored: head.is_stored,
             items: PerBlock::default(),
             call_ids: CallIdSource::default(),
             output: Vec::new(),
@@ -285,7 +289,11 @@ impl ResponsesWriter {
     }
 
     fn response(&self, status: &ResponseStatus, items: &[String], usage: Usage) -> String {
-        let head = ReplyHead { id: &self.id, model: &self.model, created: self.created };
+        let head = ReplyHead {
+            previous: self.previous.as_deref(),
+            is_stored: self.is_stored,
+            ..ReplyHead::new(&self.id, &self.model, self.created)
+        };
         response(&self.rules, &head, status, items, usage)
     }
 

@@ -122,9 +122,9 @@ pub(super) fn response(
     body.push_text("model", head.model);
     body.push_raw("output", &list(items));
     body.push_raw("parallel_tool_calls", "true");
-    body.push_raw("previous_response_id", "null");
+    body.push_raw("previous_response_id", &or_null(head.previous.map(quote)));
     body.push_raw("reasoning", r#"{"effort":null,"summary":null}"#);
-    body.push_raw("store", "false");
+    body.push_raw("store", if head.is_stored { "true" } else { "false" });
     body.push_raw("temperature", "1.0");
     body.push_raw("text", r#"{"format":{"type":"text"}}"#);
     body.push_raw("tool_choice", "\"auto\"");

@@ -106,6 +106,11 @@ impl PermissionRules {
         denied.filter_map(path).collect()
     }
 
+    /// The tools that the rules name, as written.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|rule| rule.tool.as_str())
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }

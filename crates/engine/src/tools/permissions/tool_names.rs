@@ -44,6 +44,11 @@ impl KnownTools {
         BUILT_IN.iter().any(|name| matches_pattern(tool, name)) || self.prefixes.iter().any(of_server)
     }
 
+    /// Whether a rule's tool can be one of a server that is not configured, such as one that an editor brings.
+    pub fn may_be_of_a_server(tool: &str) -> bool {
+        tool.split_once(SERVER_SEPARATOR).is_some_and(|(server, name)| !server.is_empty() && !name.is_empty())
+    }
+
     /// All of them, for an error message.
     pub fn list(&self) -> String {
         let servers = self.prefixes.iter().map(|prefix| format!("{prefix}TOOL"));
@@ -67,6 +72,11 @@ mod tests {
         }
         assert_eq!(known.list(), "read, list, glob, grep, edit, write, shell, maps__TOOL, _7up__TOOL");
         assert_eq!(server_pattern("maps"), "maps__*");
+        for (name, may_be) in
+            [("map__route", true), ("map__*", true), ("raed", false), ("maps__", false), ("__x", false)]
+        {
+            assert_eq!(KnownTools::may_be_of_a_server(name), may_be, "{name}");
+        }
     }
 
     #[test]

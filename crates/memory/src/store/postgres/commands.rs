@@ -80,8 +80,11 @@ impl Command {
         self.with(bytes.to_vec(), Type::BYTEA)
     }
 
+    /// PostgreSQL has no NUL in text; clients may send one in the name of a model.
     fn text(self, text: impl Into<String>) -> Command {
-        self.with(text.into(), Type::TEXT)
+        let text: String = text.into();
+        let text = if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text };
+        self.with(text, Type::TEXT)
     }
 
     fn big(self, number: i64) -> Command {
@@ -231,6 +234,7 @@ pub(super) fn write(row: &WriteRow) -> Vec<Command> {
             .small(REJECTED)
             .int(day_of(*expires)),
         ],
+        WriteRow::Forget { tenant, reply, keys } => forget_reply(*tenant, *reply, keys),
         WriteRow::Receipt(receipt) => vec![put_receipt(receipt)],
     }
 }
@@ -280,6 +284,22 @@ fn write_reply(row: &ReplyRow, keys: &[(KeyKind, Key)]) -> Vec<Command> {
     std::iter::once(reply).chain(parts).chain(keys.iter().map(key)).collect()
 }
 
+fn forget_reply(tenant: TenantId, reply: ReplyId, keys: &[Key]) -> Vec<Command> {
+    let of_reply = |sql: &'static str| Command::new(sql).bytes(&tenant.0).bytes(&reply.0);
+    let of_key = |key: &Key| {
+        Command::new("DELETE FROM reply_key WHERE tenant = $1 AND key = $2 AND reply = $3")
+            .bytes(&tenant.0)
+            .bytes(&key.0)
+            .bytes(&reply.0)
+    };
+    let mut commands: Vec<Command> = keys.iter().map(of_key).collect();
+    // The mark of a rejected reply has the reply's id as its key.
+    commands.push(of_reply("DELETE FROM reply_key WHERE tenant = $1 AND key = $2 AND reply = $2"));
+    commands.push(of_reply("DELETE FROM reply_part WHERE tenant = $1 AND reply = $2"));
+    commands.push(of_reply("DELETE FROM reply WHERE tenant = $1 AND reply = $2"));
+    commands
+}
+
 fn put_receipt(receipt: &SealedReceipt) -> Command {
     Command::new(
         "INSERT INTO receipt (tenant, id, at, expires, day, client, model, status, repaired, body)
@@ -324,6 +344,31 @@ pub(super) fn expire(before_day: i64) -> Vec<Command> {
     ]
 }
 
+/// The conversation that was used longest ago comes first.
+pub(super) fn conversation_sizes(tenant: TenantId) -> Command {
+    Command::new(
+        "SELECT conv, sum(size)::bigint FROM reply WHERE tenant = $1 GROUP BY conv ORDER BY max(expires), conv",
+    )
+    .bytes(&tenant.0)
+}
+
+/// The first statement returns a row for each reply; what belongs to the replies goes with them.
+pub(super) fn delete_conversation(tenant: TenantId, conversation: &[u8]) -> Vec<Command> {
+    let delete = |sql: &'static str| Command::new(sql).bytes(&tenant.0).bytes(conversation);
+    vec![
+        delete("SELECT reply FROM reply WHERE tenant = $1 AND conv = $2"),
+        delete(
+            "DELETE FROM reply_key WHERE tenant = $1 AND reply IN
+             (SELECT reply FROM reply WHERE tenant = $1 AND conv = $2)",
+        ),
+        delete(
+            "DELETE FROM reply_part WHERE tenant = $1 AND reply IN
+             (SELECT reply FROM reply WHERE tenant = $1 AND conv = $2)",
+        ),
+        delete("DELETE FROM reply WHERE tenant = $1 AND conv = $2"),
+    ]
+}
+
 pub(super) fn receipt(tenant: TenantId, id: String) -> Command {
     Command::new(
         "SELECT id, at, expires, client, model, status, repaired, body FROM receipt WHERE tenant = $1 AND id = $2",
@@ -342,7 +387,7 @@ pub(super) fn receipts(tenant: TenantId, filter: ReceiptFilter) -> Command {
     .bytes(&tenant.0)
     .big(before)
     .text(id)
-    .with(filter.client, Type::TEXT)
+    .with(filter.client.map(|client| client.replace('\0', "\u{FFFD}")), Type::TEXT)
     .big(i64::try_from(filter.limit).unwrap_or(i64::MAX))
 }
 

@@ -9,7 +9,7 @@ use crate::keys::{Key, KeyKind};
 use crate::reply_id::ReplyId;
 use crate::store::{
     ClientKeyRow, DELETE_BATCH, FindQuery, FoundRows, LearnedRow, MAX_CANDIDATES, PART_BYTES, ReceiptFilter, ReplyRow,
-    SealedReceipt, SpendRow, TenantRow, WriteRow, day_of, millis, time,
+    SealedReceipt, SpendRow, TenantRow, WriteRow, day_of, millis, over_quota, time,
 };
 use crate::tenant::TenantId;
 
@@ -140,6 +140,7 @@ pub(super) fn write(db: &Transaction<'_>, row: &WriteRow) -> rusqlite::Result<()
             )?
             .execute(params![tenant.0, reply.0, REJECTED, day_of(*expires)])
             .map(drop),
+        WriteRow::Forget { tenant, reply, keys } => forget_reply(db, *tenant, *reply, keys),
         WriteRow::Receipt(receipt) => db
             .prepare_cached(
                 "INSERT INTO receipt (tenant, id, at, expires, day, client, model, status, repaired, body)
@@ -159,6 +160,19 @@ pub(super) fn write(db: &Transaction<'_>, row: &WriteRow) -> rusqlite::Result<()
             ])
             .map(drop),
     }
+}
+
+fn forget_reply(db: &Transaction<'_>, tenant: TenantId, reply: ReplyId, keys: &[Key]) -> rusqlite::Result<()> {
+    let mut of_key = db.prepare_cached("DELETE FROM reply_key WHERE tenant = ?1 AND key = ?2 AND reply = ?3")?;
+    for key in keys {
+        of_key.execute(params![tenant.0, key.0, reply.0])?;
+    }
+    // The mark of a rejected reply has the reply's id as its key.
+    of_key.execute(params![tenant.0, reply.0, reply.0])?;
+    for table in ["reply_part", "reply"] {
+        db.execute(&format!("DELETE FROM {table} WHERE tenant = ?1 AND reply = ?2"), params![tenant.0, reply.0])?;
+    }
+    Ok(())
 }
 
 fn write_reply(db: &Transaction<'_>, row: &ReplyRow, keys: &[(KeyKind, Key)]) -> rusqlite::Result<()> {
@@ -222,6 +236,29 @@ pub(super) fn expire_some(db: &Transaction<'_>, before_day: i64) -> rusqlite::Re
     deleted += db.execute("DELETE FROM learned WHERE expires < ?1", [before_day.saturating_mul(86_400_000)])?;
     // A window of a month is the longest.
     deleted += db.execute("DELETE FROM spend WHERE win < ?1", [(before_day - 32).saturating_mul(86_400)])?;
+    Ok(deleted as u64)
+}
+
+pub(super) fn trim(db: &Transaction<'_>, tenant: TenantId, max_bytes: u64) -> rusqlite::Result<u64> {
+    let mut sizes = db.prepare_cached(
+        "SELECT conv, sum(size) FROM reply WHERE tenant = ?1 GROUP BY conv ORDER BY max(expires), conv",
+    )?;
+    let sizes =
+        sizes.query_map([tenant.0], |row| Ok((row.get(0)?, u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0))))?;
+    let sizes: Vec<([u8; 12], u64)> = sizes.collect::<rusqlite::Result<_>>()?;
+    let mut deleted = 0;
+    for conversation in over_quota(sizes, max_bytes) {
+        for table in ["reply_key", "reply_part"] {
+            db.execute(
+                &format!(
+                    "DELETE FROM {table} WHERE tenant = ?1 AND reply IN
+                     (SELECT reply FROM reply WHERE tenant = ?1 AND conv = ?2)"
+                ),
+                params![tenant.0, conversation],
+            )?;
+        }
+        deleted += db.execute("DELETE FROM reply WHERE tenant = ?1 AND conv = ?2", params![tenant.0, conversation])?;
+    }
     Ok(deleted as u64)
 }
 

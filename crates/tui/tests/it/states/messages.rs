@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{Block, Media};
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::dialect::Repair;
 use aside_core::event::{Ending, Note, NoteCode, ProviderError, ReplyEnd};
 use aside_core::message::{Message, Role};
@@ -145,7 +146,15 @@ pub(super) const NOTICES: &[StateScene] = &[
     StateScene { name: "out of one step", play: |term| ended(term, TurnEnd::OutOfSteps(1)) },
     StateScene {
         name: "unreachable",
-        play: |term| ended(term, TurnEnd::Unreachable("cannot reach localhost:8080: connection refused".into())),
+        play: |term| {
+            ended(
+                term,
+                TurnEnd::Unreachable(ConnectionError::new(
+                    ConnectionFailure::Other,
+                    "cannot reach localhost:8080: connection refused",
+                )),
+            )
+        },
     },
     StateScene {
         name: "failed",

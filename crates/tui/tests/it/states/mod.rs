@@ -1,5 +1,5 @@
-//! Golden frames of every state: in every view at 40, 80 and 200 columns, and again with the styles
-//! of a dark, a light and a colourless terminal. `UPDATE_EXPECT=1` writes them into
+//! Golden frames of every state: in every view at 40, 80, 120 and 200 columns, and again with the
+//! styles of a dark, a light, a sixteen-colour and a colourless terminal. `UPDATE_EXPECT=1` writes them into
 //! `tests/screens/states/`; read them before committing.
 
 mod chrome;
@@ -17,7 +17,7 @@ use expect_test::expect_file;
 
 use crate::support::TestTerminal;
 
-const WIDTHS: [u16; 3] = [40, 80, 200];
+const WIDTHS: [u16; 4] = [40, 80, 120, 200];
 
 /// One state, and how to get there.
 #[derive(Clone, Copy)]

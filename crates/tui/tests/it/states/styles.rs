@@ -1,4 +1,4 @@
-//! The same scenes with the styles of a dark, a light and a colourless terminal. Each row ends with
+//! The same scenes with the styles of a dark, a light, a sixteen-colour and a colourless terminal. Each row ends with
 //! its styles and the number of columns they cover; the legend is at the end of the file.
 
 use aside_core::settings::ThinkingDisplay;
@@ -43,6 +43,15 @@ const AROUND: &[StateScene] = &[
         },
     },
     StateScene {
+        name: "a word found in a folded thought",
+        play: |term| {
+            term.think(0, "I read it, and read it again.", 2_000);
+            term.write(1, "I have read it.");
+            term.line("/find read");
+            term.key(KeyCode::Up);
+        },
+    },
+    StateScene {
         name: "a word found in the reader",
         play: |term| {
             term.think(0, "**Reading**\n\nI read it, and read it again.", 2_000);
@@ -76,11 +85,12 @@ fn pictures(theme: Theme) -> String {
 }
 
 #[test]
-fn t1_t13_every_style_on_dark_on_light_and_without_colour() {
+fn t1_t13_every_style_on_dark_on_light_with_sixteen_colours_and_without_colour() {
     let on = |scheme, depth| Theme { scheme, depth, ..Theme::default() };
     for (name, theme) in [
         ("dark", on(ColourScheme::Dark, ColourDepth::True)),
         ("light", on(ColourScheme::Light, ColourDepth::True)),
+        ("dark-16", on(ColourScheme::Dark, ColourDepth::Sixteen)),
         ("no-colour", on(ColourScheme::Dark, ColourDepth::None)),
     ] {
         check(&format!("styles-{name}.txt"), &pictures(theme));

@@ -15,14 +15,14 @@ struct SearchKey {
 
 /// The matches, and the titles of the text.
 #[derive(Debug, Default)]
-pub(super) struct SearchResults {
+pub(crate) struct SearchResults {
     key: SearchKey,
     /// The row where each match begins.
-    pub(super) hits: Vec<usize>,
+    pub(crate) hits: Vec<usize>,
     /// The highlighted parts, row by row.
     marks: Vec<(usize, Range<usize>)>,
     /// The row where each title begins, and its text.
-    pub(super) titles: Vec<(usize, String)>,
+    pub(crate) titles: Vec<(usize, String)>,
 }
 
 /// Where a byte of a line comes from: the row, and the byte range after the margin.
@@ -30,7 +30,7 @@ type LetterOrigin = Option<(usize, Range<usize>)>;
 
 impl SearchResults {
     /// Searches, unless nothing changed since the last search.
-    pub(super) fn search(&mut self, words: &str, rows: &[Row], width: usize) {
+    pub(crate) fn search(&mut self, words: &str, rows: &[Row], width: usize) {
         let last_row = rows.last().map_or(0, |row| row.spans.iter().map(|span| span.text.len()).sum());
         let key = SearchKey { words: words.to_lowercase(), width, rows: rows.len(), last_row };
         if key == self.key {
@@ -71,7 +71,7 @@ impl SearchResults {
     }
 
     /// The row with its matches highlighted.
-    pub(super) fn mark(&self, index: usize, row: &Row) -> Row {
+    pub(crate) fn mark(&self, index: usize, row: &Row) -> Row {
         let from = self.marks.partition_point(|(row, _)| *row < index);
         let marks = self.marks.iter().skip(from).take_while(|(row, _)| *row == index).map(|(_, range)| range);
         let mut out = Row { spans: row.margin().to_vec(), ..row.clone() };
@@ -125,7 +125,7 @@ fn joined_line(first: usize, rows: &[Row]) -> (String, Vec<LetterOrigin>) {
 /// The titles of a text and their rows.
 fn titles(rows: &[Row]) -> Vec<(usize, String)> {
     let own = |row: &Row| row.content().iter().map(|span| span.text.as_str()).collect::<String>();
-    let is_title = |row: &Row| row.mark == Some(crate::text::RowMark::Title);
+    let is_title = |row: &Row| row.mark == Some(super::RowMark::Title);
     let mut out = Vec::new();
     for (index, row) in rows.iter().enumerate().filter(|(_, row)| is_title(row)) {
         let mut text = own(row);

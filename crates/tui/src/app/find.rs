@@ -1,0 +1,118 @@
+//! Finding words in the transcript. The bar at the bottom takes the keys until it is closed.
+#![expect(clippy::wildcard_enum_match_arm, reason = "crossterm defines many keys; the others do nothing")]
+
+use aside_core::terminal_text::terminal_safe_line;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::App;
+use crate::bindings::KeyAction;
+use crate::transcript::find::FoundRows;
+
+#[derive(Debug, Default)]
+pub(crate) struct FindBar {
+    words: String,
+    found: FoundRows,
+    /// The match that is shown.
+    current: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FindStep {
+    Earlier,
+    Later,
+}
+
+impl FindBar {
+    /// The words with a label, as shown before the cursor.
+    pub(crate) fn prompt(&self) -> String {
+        format!("find: {}", terminal_safe_line(&self.words))
+    }
+
+    /// What was found, and the keys.
+    pub(crate) fn state(&self) -> String {
+        const KEYS: &str = "↑ earlier, ↓ later · Esc";
+        let hidden = match self.found.n_hidden {
+            0 => String::new(),
+            1 => " · also in 1 hidden thought (Ctrl+T)".to_owned(),
+            hidden => format!(" · also in {hidden} hidden thoughts (Ctrl+T)"),
+        };
+        match (self.words.trim().is_empty(), self.current, self.found.rows.len()) {
+            (true, _, _) => "type words · Esc".to_owned(),
+            (false, Some(current), all) => format!("{} of {all}{hidden} · {KEYS}", current + 1),
+            (false, None, _) => format!("not found{hidden} · Esc"),
+        }
+    }
+}
+
+impl App {
+    /// Opens the bar, with words to find at once.
+    pub(super) fn open_find(&mut self, words: &str) {
+        self.end_browsing();
+        self.find = Some(FindBar { words: words.to_owned(), ..FindBar::default() });
+        self.search_again();
+    }
+
+    pub(super) fn close_find(&mut self) {
+        self.find = None;
+        self.transcript.mark_words("");
+    }
+
+    pub(super) fn find_key(&mut self, key: KeyEvent) {
+        let Some(bar) = &mut self.find else { return };
+        let is_find_key = self.bindings.action(key) == Some(KeyAction::Find);
+        let has_control = key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        match key.code {
+            _ if is_find_key => self.find_step(FindStep::Earlier),
+            KeyCode::Esc => self.close_find(),
+            KeyCode::Up | KeyCode::Enter => self.find_step(FindStep::Earlier),
+            KeyCode::Down => self.find_step(FindStep::Later),
+            KeyCode::Backspace => {
+                bar.words.pop();
+                self.search_again();
+            }
+            KeyCode::Char(letter) if !has_control => {
+                bar.words.push(letter);
+                self.search_again();
+            }
+            _ => (),
+        }
+    }
+
+    pub(super) fn find_paste(&mut self, text: &str) {
+        let Some(bar) = &mut self.find else { return };
+        bar.words.push_str(text.lines().next().unwrap_or_default());
+        self.search_again();
+    }
+
+    /// The newest match comes first: it is nearest to where the user reads.
+    fn search_again(&mut self) {
+        let Some(bar) = &mut self.find else { return };
+        bar.found = self.transcript.find(&bar.words);
+        bar.current = bar.found.rows.len().checked_sub(1);
+        self.transcript.mark_words(&bar.words);
+        self.show_current();
+    }
+
+    fn find_step(&mut self, step: FindStep) {
+        let Some(bar) = &mut self.find else { return };
+        // The transcript may have grown.
+        bar.found = self.transcript.find(&bar.words);
+        let last = bar.found.rows.len().checked_sub(1);
+        bar.current = match (bar.current.min(last), step) {
+            (None, _) => last,
+            // After the first match comes the last one again.
+            (Some(0), FindStep::Earlier) => last,
+            (Some(at), FindStep::Earlier) => Some(at - 1),
+            (Some(at), FindStep::Later) if Some(at) == last => Some(0),
+            (Some(at), FindStep::Later) => Some(at + 1),
+        };
+        self.show_current();
+    }
+
+    fn show_current(&mut self) {
+        let current = self.find.as_ref().and_then(|bar| bar.found.rows.get(bar.current?).copied());
+        if let Some(found) = current {
+            self.transcript.show_found(found);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Finding words in the transcript, and the line for command lines.
+
+use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
+use aside_core::settings::ThinkingDisplay;
+use aside_core::turn::TurnEnd;
+use aside_front::{Command, CommandOutput, OwnCommand, ShellOutput, USER_CALL_PREFIX, Update};
+use crossterm::event::KeyCode;
+
+use crate::support::TestTerminal;
+
+fn last_row(term: &mut TestTerminal) -> String {
+    term.rows().pop().unwrap()
+}
+
+#[test]
+fn t24_every_kind_of_block_is_searched_and_the_newest_match_comes_first() {
+    let mut term = TestTerminal::new(80, 12);
+    term.line("needle in a prompt");
+    term.send();
+    term.think(0, "a needle in thinking", 1_000);
+    term.call(1, "c1", "shell", r#"{"command":"grep needle"}"#);
+    term.result("c1", &format!("{}needle in output\n", "line\n".repeat(40)), false);
+    term.write(2, "the **nee**dle and a `needle` in the answer");
+    term.end(TurnEnd::Answered);
+    term.update(Update::CommandOutput(CommandOutput::Line("needle in a notice".into())));
+    term.screen();
+    term.control('f');
+    term.type_text("NEEDLE");
+    let found = [
+        (7, "needle in a notice"),
+        (6, "the needle and a needle in the answer"),
+        (5, "the needle and a needle in the answer"),
+        (4, "needle in output"),
+        (3, "grep needle"),
+        (2, "a needle in thinking"),
+        (1, "needle in a prompt"),
+        (7, "needle in a notice"),
+    ];
+    for (number, text) in found {
+        let screen = term.screen();
+        assert!(last_row(&mut term).starts_with(&format!("find: NEEDLE  {number} of 7")), "{number}: {screen}");
+        assert!(screen.contains(text), "{number}: {text}\n{screen}");
+        term.key(KeyCode::Up);
+    }
+    term.key(KeyCode::Down);
+    term.key(KeyCode::Down);
+    assert!(last_row(&mut term).contains("1 of 7"), "{}", last_row(&mut term));
+    term.key(KeyCode::Esc);
+    assert!(!last_row(&mut term).contains("find"), "{}", last_row(&mut term));
+}
+
+#[test]
+fn t24_hidden_thinking_is_counted_and_a_folded_block_stays_folded_unless_it_is_shown() {
+    let mut term = TestTerminal::with_view(80, 12, ThinkingDisplay::Off);
+    term.think(0, "a needle in thinking", 1_000);
+    term.line("/find needle");
+    assert!(last_row(&mut term).contains("not found · also in 1 hidden thought"), "{}", last_row(&mut term));
+    let mut term = TestTerminal::new(80, 12);
+    term.think(0, "a needle and a pin", 1_000);
+    term.think(1, "only a pin", 1_000);
+    term.line("/find pin");
+    let screen = term.screen();
+    assert!(screen.contains("▶ Thought for 1s · \"a needle") && screen.contains("│ only a pin"), "{screen}");
+}
+
+#[test]
+fn t24_a_command_line_looks_like_a_running_tool_and_ends_like_one() {
+    let mut term = TestTerminal::new(80, 12);
+    term.type_text("!make all");
+    assert!(term.screen().contains("runs here, unconfined; the model does not see it"), "{}", term.screen());
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent, [Command::Shell { command: "make all".into(), output: ShellOutput::User }]);
+    let id = format!("{USER_CALL_PREFIX}1");
+    term.update(Update::ToolStarted(Box::new(ToolCall {
+        id: CallId::Given(id.clone()),
+        name: "shell".into(),
+        arguments: Arguments::Json(r#"{"command":"make all"}"#.into()),
+        seal: None,
+        native: None,
+        extra: Default::default(),
+    })));
+    term.update(Update::ToolOutput { call: id.clone(), tail: "first\n".into(), n_lines: 1 });
+    let screen = term.screen();
+    assert!(screen.contains("shell make all") && screen.contains("first") && screen.contains("Esc stops"), "{screen}");
+    let content = "first\nsecond\n[exit code 0]".to_owned();
+    let result = ToolResult { id, name: "shell".into(), content, is_error: false, media: Vec::new() };
+    term.update(Update::ToolEnded(Box::new(result)));
+    let screen = term.screen();
+    assert!(screen.contains("second") && !screen.contains("Esc stops"), "{screen}");
+    term.line("!!make\n!test");
+    assert_eq!(term.sent.last(), Some(&Command::Prompt("!!make\n!test".into())), "several lines are a prompt");
+}
+
+#[test]
+fn t24_own_commands_are_offered_and_explained() {
+    let mut term = TestTerminal::new(80, 60);
+    let commands = vec![OwnCommand { name: "review".into(), about: "Review *a* file".into() }];
+    term.update(Update::CompletionLists(Box::new(aside_front::CompletionLists { commands, ..Default::default() })));
+    term.line("/review src/a.rs");
+    assert_eq!(term.sent, [Command::Own { name: "review".into(), arguments: "src/a.rs".into() }]);
+    term.line("/help");
+    term.screen();
+    term.type_text("G");
+    assert!(term.screen().contains("/review"), "{}", term.screen());
+    assert!(term.screen().contains("Review *a* file (yours)"), "{}", term.screen());
+}

@@ -1,0 +1,375 @@
+"""Runs SDKs and frameworks through the gateway against the simulator. Started by scripts/gateway.
+
+Every client forgets its thinking, or keeps what its own history keeps. One conversation has a plain turn, a tool loop
+of three steps, parallel calls, a restart of the gateway, a resumed history, and another model for one turn."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+from gateway import Gateway, verdicts
+from main import Simulator
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+CHAT_TOOL = {"type": "function", "function": {"name": "weather", "description": "the weather", "parameters": SCHEMA}}
+MOST_STEPS = 8
+# Each client's own dialect first, then three of other protocols.
+CHAT = ["deepseek", "anthropic", "gemini", "openai"]
+RESPONSES = ["openai", "deepseek", "anthropic", "gemini"]
+MESSAGES = ["anthropic", "deepseek", "openai", "gemini"]
+GEMINI = ["gemini", "deepseek", "anthropic", "openai"]
+OLLAMA = ["ollama", "deepseek", "anthropic", "gemini"]
+
+
+class OpenaiChat:
+    name, dialects = "openai sdk, Chat", CHAT
+
+    def ask(self, url, model, history, prompt):
+        import openai
+
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
+        history.append({"role": "user", "content": prompt})
+        for _ in range(MOST_STEPS):
+            reply = client.chat.completions.create(model=model, tools=[CHAT_TOOL], messages=history)
+            message = reply.choices[0].message
+            calls = [{"id": call.id, "type": "function",
+                      "function": {"name": call.function.name, "arguments": call.function.arguments}}
+                     for call in message.tool_calls or []]
+            history.append({"role": "assistant", "content": message.content, **({"tool_calls": calls} if calls else {})})
+            if not calls:
+                return message.content
+            history += [{"role": "tool", "tool_call_id": call["id"], "content": "sunny"} for call in calls]
+        raise AssertionError("the tool loop does not end")
+
+
+class OpenaiChatStream(OpenaiChat):
+    name = "openai sdk, Chat streamed"
+
+    def ask(self, url, model, history, prompt):
+        import openai
+
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
+        history.append({"role": "user", "content": prompt})
+        for _ in range(MOST_STEPS):
+            with client.chat.completions.stream(model=model, tools=[CHAT_TOOL], messages=history) as stream:
+                for _ in stream:
+                    pass
+                message = stream.get_final_completion().choices[0].message
+            calls = [{"id": call.id, "type": "function",
+                      "function": {"name": call.function.name, "arguments": call.function.arguments}}
+                     for call in message.tool_calls or []]
+            history.append({"role": "assistant", "content": message.content, **({"tool_calls": calls} if calls else {})})
+            if not calls:
+                return message.content
+            history += [{"role": "tool", "tool_call_id": call["id"], "content": "sunny"} for call in calls]
+        raise AssertionError("the tool loop does not end")
+
+
+class OpenaiResponses:
+    name, dialects = "openai sdk, Responses", RESPONSES
+
+    def ask(self, url, model, history, prompt):
+        import openai
+
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
+        tool = {"type": "function", "name": "weather", "description": "the weather", "parameters": SCHEMA, "strict": False}
+        history.append({"role": "user", "content": prompt})
+        for _ in range(MOST_STEPS):
+            reply = client.responses.create(model=model, tools=[tool], input=history, store=False,
+                                            include=["reasoning.encrypted_content"])
+            calls = [item for item in reply.output if item.type == "function_call"]
+            if reply.output_text:
+                history.append({"role": "assistant", "content": reply.output_text})
+            if not calls:
+                return reply.output_text
+            history += [{"type": "function_call", "call_id": call.call_id, "name": call.name,
+                         "arguments": call.arguments} for call in calls]
+            history += [{"type": "function_call_output", "call_id": call.call_id, "output": "sunny"} for call in calls]
+        raise AssertionError("the tool loop does not end")
+
+
+class Anthropic:
+    name, dialects = "anthropic sdk", MESSAGES
+
+    def ask(self, url, model, history, prompt):
+        import anthropic
+
+        client = anthropic.Anthropic(base_url=url, api_key="any", max_retries=0)
+        tool = {"name": "weather", "description": "the weather", "input_schema": SCHEMA}
+        history.append({"role": "user", "content": prompt})
+        for _ in range(MOST_STEPS):
+            with client.messages.stream(model=model, max_tokens=8192, tools=[tool], messages=history,
+                                        thinking={"type": "adaptive"}) as stream:
+                message = stream.get_final_message()
+            calls = [block for block in message.content if block.type == "tool_use"]
+            texts = [{"type": "text", "text": block.text} for block in message.content if block.type == "text"]
+            uses = [{"type": "tool_use", "id": call.id, "name": call.name, "input": call.input} for call in calls]
+            history.append({"role": "assistant", "content": texts + uses})
+            if not calls:
+                return "".join(text["text"] for text in texts)
+            results = [{"type": "tool_result", "tool_use_id": call.id, "content": "sunny"} for call in calls]
+            history.append({"role": "user", "content": results})
+        raise AssertionError("the tool loop does not end")
+
+
+class GoogleGenai:
+    name, dialects = "google-genai", GEMINI
+
+    def ask(self, url, model, history, prompt):
+        from google import genai
+        from google.genai import types
+
+        client = genai.Client(api_key="any", http_options=types.HttpOptions(base_url=url))
+        tool = types.Tool(function_declarations=[types.FunctionDeclaration(
+            name="weather", description="the weather", parameters_json_schema=SCHEMA)])
+        config = types.GenerateContentConfig(tools=[tool])
+        history.append({"role": "user", "parts": [{"text": prompt}]})
+        for _ in range(MOST_STEPS):
+            reply = client.models.generate_content(model=model, contents=history, config=config)
+            parts = reply.candidates[0].content.parts or []
+            text = "".join(part.text for part in parts if part.text and not part.thought)
+            calls = [part.function_call for part in parts if part.function_call]
+            kept = [{"text": text}] if text else []
+            kept += [{"function_call": {"name": call.name, "args": call.args}} for call in calls]
+            history.append({"role": "model", "parts": kept})
+            if not calls:
+                return text
+            history.append({"role": "user", "parts": [
+                {"function_response": {"name": call.name, "response": {"result": "sunny"}}} for call in calls]})
+        raise AssertionError("the tool loop does not end")
+
+
+class Ollama:
+    name, dialects = "ollama sdk", OLLAMA
+
+    def ask(self, url, model, history, prompt):
+        import ollama
+
+        client = ollama.Client(host=url)
+        assert client.list().models, "no model is listed"
+        history.append({"role": "user", "content": prompt})
+        for _ in range(MOST_STEPS):
+            parts = list(client.chat(model=model, messages=history, tools=[CHAT_TOOL], think=True, stream=True))
+            text = "".join(part.message.content or "" for part in parts)
+            calls = [call for part in parts for call in part.message.tool_calls or []]
+            kept = [{"function": {"name": call.function.name, "arguments": dict(call.function.arguments)}} for call in calls]
+            history.append({"role": "assistant", "content": text, **({"tool_calls": kept} if kept else {})})
+            if not calls:
+                return text
+            history += [{"role": "tool", "tool_name": call.function.name, "content": "sunny"} for call in calls]
+        raise AssertionError("the tool loop does not end")
+
+
+class LangChain:
+    keeps_history = True
+
+    def model(self, url, model):
+        raise NotImplementedError
+
+    def ask(self, url, model, history, prompt):
+        from langchain_core.load import dumpd, load
+
+        bound = self.model(url, model).bind_tools([CHAT_TOOL])
+        messages = [load(message) if "lc" in message else message for message in history]
+        start = len(messages)
+        messages.append({"role": "user", "content": prompt})
+        try:
+            for _ in range(MOST_STEPS):
+                reply = bound.invoke(messages)
+                messages.append(reply)
+                if not reply.tool_calls:
+                    text = reply.content if isinstance(reply.content, str) else json.dumps(reply.content)
+                    return text
+                messages += [{"role": "tool", "tool_call_id": call["id"], "content": "sunny"} for call in reply.tool_calls]
+        finally:
+            history += [message if isinstance(message, dict) else dumpd(message) for message in messages[start:]]
+        raise AssertionError("the tool loop does not end")
+
+
+class LangChainChat(LangChain):
+    name, dialects = "langchain-openai", CHAT
+
+    def model(self, url, model):
+        from langchain_openai import ChatOpenAI
+
+        return ChatOpenAI(model=model, base_url=f"{url}/v1", api_key="any", max_retries=0)
+
+
+class LangChainAnthropic(LangChain):
+    name, dialects = "langchain-anthropic", MESSAGES
+
+    def model(self, url, model):
+        from langchain_anthropic import ChatAnthropic
+
+        thinking = {"type": "adaptive", "display": "summarized"}
+        return ChatAnthropic(model=model, base_url=url, api_key="any", max_tokens=8192, thinking=thinking, max_retries=0)
+
+
+class PydanticAi:
+    keeps_history = True
+
+    def ask(self, url, model, history, prompt):
+        from pydantic_ai import Agent
+        from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+        async def run():
+            agent = Agent(self.model(url, model))
+
+            @agent.tool_plain
+            def weather(city: str) -> str:
+                """The weather in a city."""
+                return "sunny"
+
+            past = ModelMessagesTypeAdapter.validate_python(history)
+            result = await agent.run(prompt, message_history=past)
+            history[:] = json.loads(ModelMessagesTypeAdapter.dump_json(result.all_messages()))
+            return result.output
+
+        return asyncio.run(run())
+
+
+class PydanticAiChat(PydanticAi):
+    name, dialects = "pydantic-ai, Chat", CHAT
+
+    def model(self, url, model):
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        return OpenAIChatModel(model, provider=OpenAIProvider(base_url=f"{url}/v1", api_key="any"))
+
+
+class PydanticAiMessages(PydanticAi):
+    name, dialects = "pydantic-ai, Messages", MESSAGES
+
+    def model(self, url, model):
+        import anthropic
+        from pydantic_ai.models.anthropic import AnthropicModel
+        from pydantic_ai.providers.anthropic import AnthropicProvider
+
+        client = anthropic.AsyncAnthropic(base_url=url, api_key="any", max_retries=0)
+        return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
+
+
+class LiteLlm:
+    name, dialects = "litellm", CHAT
+    keeps_history = True
+
+    def ask(self, url, model, history, prompt):
+        import litellm
+
+        history.append({"role": "user", "content": prompt})
+        for _ in range(MOST_STEPS):
+            reply = litellm.completion(model=f"openai/{model}", api_base=f"{url}/v1", api_key="any", tools=[CHAT_TOOL],
+                                       messages=history, num_retries=0)
+            message = reply.choices[0].message
+            history.append(message.model_dump(exclude_none=True))
+            if not message.tool_calls:
+                return message.content
+            history += [{"role": "tool", "tool_call_id": call.id, "content": "sunny"} for call in message.tool_calls]
+        raise AssertionError("the tool loop does not end")
+
+
+class Vercel:
+    """A process of Node for each turn."""
+
+    keeps_history = True
+
+    def __init__(self, library, dialects):
+        self.name, self.library, self.dialects = f"Vercel AI SDK, {library}", library, dialects
+
+    def ask(self, url, model, history, prompt):
+        folder = Path(os.environ["ASIDE_SDKS"]) / "node"
+        words = ["node", str(folder / "gateway_turn.mjs"), self.library, url, model, prompt]
+        done = subprocess.run(words, input=json.dumps(history), capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            raise AssertionError(done.stderr[-1500:])
+        answer = json.loads(done.stdout)
+        history[:] = answer["messages"]
+        return answer["text"]
+
+
+CLIENTS = [
+    OpenaiChat(), OpenaiChatStream(), OpenaiResponses(), Anthropic(), GoogleGenai(), Ollama(), LangChainChat(),
+    LangChainAnthropic(), PydanticAiChat(), PydanticAiMessages(), LiteLlm(), Vercel("openai-compatible", CHAT),
+    Vercel("openai", RESPONSES), Vercel("anthropic", MESSAGES), Vercel("google", GEMINI),
+]
+
+
+def expect(text, words):
+    assert words in (text or ""), f"`{words}` is not in the answer: {text}"
+
+
+def converse(client, dialect, other, gateway):
+    """One conversation. The history is JSON between turns, as in a program that stores it."""
+    history = []
+    model, other = f"up-{dialect}/{dialect}", f"up-{other}/{other}"
+
+    def turn(name, model, prompt, words):
+        stored = json.loads(json.dumps(history))
+        try:
+            expect(client.ask(gateway.url, model, stored, prompt), words)
+        except Exception as error:
+            raise AssertionError(f"{name}: {type(error).__name__}: {error}") from error
+        history[:] = stored
+
+    turn("plain turn", model, "Say hello.", "aside simulator")
+    turn("tool loop", model, "sim: tool-loop 3", "Steps with tools in this turn: 3.")
+    gateway.restart()
+    turn("parallel calls after a restart", model, "sim: parallel 2", "aside simulator")
+    turn("another model", other, "And you?", "aside simulator")
+    turn("the first model again", model, "sim: tool-loop 1", "Steps with tools in this turn: 1.")
+
+
+def check(aside, client, dialect):
+    other = next(known for known in reversed(client.dialects) if known != dialect)
+    with tempfile.TemporaryDirectory(prefix="aside-gateway-", ignore_cleanup_errors=True) as folder:
+        simulator = Simulator(aside, Path(folder))
+        gateway = Gateway(aside, Path(folder), simulator, "auto")
+        try:
+            found = []
+            try:
+                converse(client, dialect, other, gateway)
+            except AssertionError as error:
+                found.append(str(error)[-1500:])
+            bad, kept, restored = verdicts(simulator, gateway)
+            found += bad
+            if kept == 0:
+                found.append("no thinking came back to the provider")
+            if restored == 0 and not getattr(client, "keeps_history", False):
+                found.append("the client lost its thinking, and nothing was restored")
+            return found, f"thinking of {kept} replies came back, {restored} blocks restored"
+        finally:
+            gateway.stop()
+            simulator.stop()
+
+
+def main():
+    aside, *words = sys.argv[1:]
+    quick = "--quick" in words
+    names = [word for word in words if not word.startswith("--")]
+    failed = False
+    for nth, client in enumerate(CLIENTS):
+        if names and not any(name in client.name for name in names):
+            continue
+        # The quick run takes one dialect of each client, another one for each.
+        dialects = [client.dialects[1 + nth % 3]] if quick else client.dialects
+        for dialect in dialects:
+            start = time.monotonic()
+            found, summary = check(aside, client, dialect)
+            failed |= bool(found)
+            state = "FAILED" if found else "ok"
+            print(f"{state} {client.name} on {dialect}: {summary}, {time.monotonic() - start:.0f} s", flush=True)
+            for problem in found[:6]:
+                print(f"    {problem}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
