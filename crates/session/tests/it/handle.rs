@@ -105,7 +105,8 @@ fn the_session_ends_when_its_commands_are_dropped_and_the_updates_end_with_it() 
     let SessionHandle { commands, updates, session, .. } = spawn(options(&folders)).unwrap();
     drop(commands);
     assert_eq!(session.join(), None, "nothing was asked");
-    assert!(updates.iter().all(|update| matches!(update, Update::PromptHistory(_))));
+    let updates: Vec<Update> = updates.iter().collect();
+    assert!(updates.iter().all(|update| matches!(update, Update::PromptHistory(_) | Update::Status(_))), "{updates:?}");
 }
 
 /// Asks and closes the session. Returns its id and what it said.

@@ -173,6 +173,7 @@ fn t19_escape_leaves_no_command_in_the_input_and_the_theme_is_chosen_and_kept() 
     again.enter("/theme");
     again.see("› auto");
     again.keys(ESC);
+    again.miss("› auto");
     again.enter("/mouse on");
     again.see("belong to aside; later sessions too");
     assert!(again.emulator().modes().mouse);
