@@ -13,12 +13,12 @@ use crate::providers::{KeySource, Provider, ProviderEndpoint, env_var};
 /// A key, and the command that printed it.
 pub struct FoundKey {
     key: String,
-    command: Option<KeyCommand>,
+    command: Option<KeyProgram>,
 }
 
 /// A command that prints a key.
 #[derive(Clone)]
-struct KeyCommand {
+struct KeyProgram {
     command: String,
     /// The provider.
     id: String,
@@ -37,7 +37,7 @@ impl FoundKey {
     /// Recognises the account. A token that expires is another one each time, so its command stands for it.
     pub fn account(&self) -> String {
         match &self.command {
-            Some(KeyCommand { command, ttl: Some(_), .. }) => fingerprint(command),
+            Some(KeyProgram { command, ttl: Some(_), .. }) => fingerprint(command),
             Some(_) | None => fingerprint(&self.key),
         }
     }
@@ -68,7 +68,7 @@ pub fn find(provider: &Provider) -> Result<Option<FoundKey>, HintedError> {
     }
     for source in &provider.keys {
         if let KeySource::Command { command, ttl } = source {
-            let command = KeyCommand { command: command.clone(), id: provider.id.clone(), ttl: *ttl };
+            let command = KeyProgram { command: command.clone(), id: provider.id.clone(), ttl: *ttl };
             let key = command.run(Stdio::inherit())?;
             return Ok(Some(FoundKey { key: key.trim().to_owned(), command: Some(command) }));
         }
@@ -91,7 +91,7 @@ pub fn has_key(provider: &Provider, env: &dyn Fn(&str) -> Option<String>) -> boo
     }) || (!provider.keys.is_empty() && keyring::find(&provider.id).is_some())
 }
 
-impl KeyCommand {
+impl KeyProgram {
     fn run(&self, stderr: Stdio) -> Result<String, HintedError> {
         let failed = |why: String| {
             let what = format!("the api_key_cmd of `{}` failed: {why}", self.id);

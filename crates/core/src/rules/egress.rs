@@ -464,7 +464,8 @@ impl EgressContext<'_> {
     fn is_omitted(&self, thinking: &Thinking, sealed: bool) -> bool {
         let effect = &self.preferences.repair_effect;
         let is_hidden = matches!(thinking.content, ThinkingContent::Hidden { .. });
-        if (effect.omits_hidden && is_hidden) || (effect.omits_unsealed && !sealed) {
+        if (effect.omitted_by_seal.omits_hidden() && is_hidden) || (effect.omitted_by_seal.omits_unsealed() && !sealed)
+        {
             return true;
         }
         match effect.omitted {

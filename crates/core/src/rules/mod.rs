@@ -33,7 +33,7 @@ pub(crate) use repair::{apply_repair, change_parameters};
 pub use repair_loop::{RepairLoop, RepairNotice};
 pub(crate) use request_params::params_for_unknown_endpoint;
 pub(crate) use request_params::{RequestParams, request_params};
-pub(crate) use request_preferences::{BodyEdit, DummySeals, RequestPreferences};
+pub(crate) use request_preferences::{BodyEdit, DummySeals, RequestPreferences, SentToolChoice};
 pub(crate) use unmet_duties::unmet_duties;
 pub use written_keys::{KeyRule, RefusedRequest, WrittenKey};
 pub(crate) use written_keys::{written_members, written_parameters};

@@ -9,7 +9,9 @@ mod mentions;
 mod named_key;
 mod parameters;
 
-use super::request_preferences::{BodyEdit, DummySeals, FillerScope, OmittedThinking, SetWhen};
+use super::request_preferences::{
+    BodyEdit, DummySeals, FillerScope, OmittedBySeal, OmittedThinking, SentToolChoice, SetWhen,
+};
 use super::{RefusedRequest, RequestPreferences};
 use crate::dialect::{
     Carrier, Dedupe, Dialects, Duty, EmptyContent, ErrorRow, FillEmpty, Foreign, Ids, Off, Patch, Repair, RequestPart,
@@ -161,8 +163,8 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
             preferences.filler = Some(" ".to_owned());
         }
         Repair::StandardBase64 => preferences.body_edits.push(BodyEdit::StandardBase64),
-        Repair::DropHidden => preferences.repair_effect.omits_hidden = true,
-        Repair::DropUnsealed => preferences.repair_effect.omits_unsealed = true,
+        Repair::DropHidden => omit_by_seal(OmittedBySeal::Hidden, preferences),
+        Repair::DropUnsealed => omit_by_seal(OmittedBySeal::Unsealed, preferences),
         Repair::StripForeign => omit(OmittedThinking::InexactOrigin, preferences),
         Repair::DropOlder => omit(OmittedThinking::Past, preferences),
         Repair::DropBlock => omit(OmittedThinking::Sealed, preferences),
@@ -237,7 +239,7 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
         Repair::ThinkingFirst => preferences.body_edits.push(BodyEdit::ThinkingFirst),
         Repair::EffortNone => effort::send_none(rules, preferences),
         Repair::DropToolChoice => {
-            preferences.drops_tool_choice = true;
+            preferences.tool_choice = SentToolChoice::Omitted;
             preferences.omitted_parameters.push("tool_choice".to_owned());
         }
     }
@@ -281,6 +283,11 @@ fn plain_request(rules: &mut Rules, preferences: &mut RequestPreferences) {
 }
 
 /// Each refusal can only omit more, never less.
+fn omit_by_seal(omitted: OmittedBySeal, preferences: &mut RequestPreferences) {
+    let effect = &mut preferences.repair_effect;
+    effect.omitted_by_seal = effect.omitted_by_seal.with(omitted);
+}
+
 fn omit(omitted: OmittedThinking, preferences: &mut RequestPreferences) {
     preferences.repair_effect.omitted = preferences.repair_effect.omitted.max(omitted);
 }

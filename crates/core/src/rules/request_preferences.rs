@@ -32,10 +32,18 @@ pub(crate) struct RequestPreferences {
     pub set_parameters: Vec<(String, String, SetWhen)>,
     /// Parameters that the provider wants under another path.
     pub moved_parameters: Vec<(String, String)>,
-    /// The model may choose whether to call a tool, whatever the request asks for.
-    pub drops_tool_choice: bool,
+    pub tool_choice: SentToolChoice,
     /// Changes to the body after it is written.
     pub body_edits: Vec<BodyEdit>,
+}
+
+/// What is sent of the request's choice of a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum SentToolChoice {
+    #[default]
+    AsAsked,
+    /// Nothing: the model chooses, because the provider refused the choice.
+    Omitted,
 }
 
 /// Which requests get a parameter that a provider asked for.
@@ -65,10 +73,7 @@ pub(crate) enum BodyEdit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RepairEffect {
     pub omitted: OmittedThinking,
-    /// Omit thinking that has only a seal.
-    pub omits_hidden: bool,
-    /// Omit thinking without a seal.
-    pub omits_unsealed: bool,
+    pub omitted_by_seal: OmittedBySeal,
     /// Omit thinking that nothing follows, in any protocol.
     pub drop_orphans: bool,
     /// Send ids only on items that follow thinking which is sent.
@@ -77,6 +82,36 @@ pub(crate) struct RepairEffect {
     pub dummy_seals: DummySeals,
     /// Do not request thinking until the turn ends. Past thinking stays.
     pub thinking_paused: bool,
+}
+
+/// Thinking that is omitted for what it has or lacks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum OmittedBySeal {
+    #[default]
+    Neither,
+    /// Thinking that has only a seal.
+    Hidden,
+    /// Thinking without a seal.
+    Unsealed,
+    Both,
+}
+
+impl OmittedBySeal {
+    pub(crate) fn with(self, other: OmittedBySeal) -> OmittedBySeal {
+        match (self, other) {
+            (OmittedBySeal::Neither, only) | (only, OmittedBySeal::Neither) => only,
+            (one, same) if one == same => one,
+            _ => OmittedBySeal::Both,
+        }
+    }
+
+    pub(crate) fn omits_hidden(self) -> bool {
+        matches!(self, OmittedBySeal::Hidden | OmittedBySeal::Both)
+    }
+
+    pub(crate) fn omits_unsealed(self) -> bool {
+        matches!(self, OmittedBySeal::Unsealed | OmittedBySeal::Both)
+    }
 }
 
 /// Which thinking is omitted because a provider refused it. Later variants omit
@@ -152,7 +187,7 @@ impl RequestPreferences {
             omitted_parameters: Vec::new(),
             set_parameters: Vec::new(),
             moved_parameters: Vec::new(),
-            drops_tool_choice: false,
+            tool_choice: SentToolChoice::AsAsked,
             body_edits: Vec::new(),
         }
     }

@@ -281,7 +281,7 @@ impl Encoder {
             protocol,
             rules: &rules.ask,
             thinks: params.thinks,
-            drops_tool_choice: preferences.drops_tool_choice,
+            tool_choice: preferences.tool_choice,
             body: &mut params.parameters,
             left_out: &mut left_out,
         };

@@ -65,7 +65,7 @@ impl Destination<'_> {
     }
 }
 
-/// The body as it is, if it is no object.
+/// Anything but an object stays as it is.
 fn without_model(body: &Arc<String>) -> Arc<String> {
     let Some(object) = Raw::of(body).ok().filter(|value| value.kind() == JsonKind::Object) else {
         return Arc::clone(body);

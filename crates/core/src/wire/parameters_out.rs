@@ -9,7 +9,7 @@ use crate::dialect::AskRules;
 use crate::json_text::set_value;
 use crate::parameters::{Parameters, ProtocolMembers, ResponseFormat, ResponseSchema, ServiceTier, ToolChoice};
 use crate::protocol::Protocol;
-use crate::rules::{LeftOut, LeftOutReason};
+use crate::rules::{LeftOut, LeftOutReason, SentToolChoice};
 
 /// Sent where a protocol requires a name and the request has none.
 pub(super) const SCHEMA_NAME: &str = "answer";
@@ -20,8 +20,7 @@ pub(super) struct ParametersOut<'a> {
     pub(super) rules: &'a AskRules,
     /// The model will or may think.
     pub(super) thinks: bool,
-    /// A provider refused the choice of tools before.
-    pub(super) drops_tool_choice: bool,
+    pub(super) tool_choice: SentToolChoice,
     /// The members of the body.
     pub(super) body: &'a mut Map<String, Value>,
     pub(super) left_out: &'a mut Vec<LeftOut>,
@@ -106,7 +105,7 @@ impl ParametersOut<'_> {
 
     fn write_tool_choice(&mut self, parameters: &Parameters, no_tools: bool) {
         let (mut choice, parallel) = (&parameters.tool_choice, parameters.parallel_tool_calls);
-        if self.drops_tool_choice && choice.forces_a_call() {
+        if self.tool_choice == SentToolChoice::Omitted && choice.forces_a_call() {
             self.leave_out("tool_choice", LeftOutReason::RefusedWhileThinking);
             choice = &ToolChoice::Auto;
         }

@@ -90,7 +90,7 @@ pub(crate) fn normalized(mut reply: Reply) -> Reply {
     };
     // No writer writes the members without a neutral form.
     reply.extra = Extra::default();
-    // Nor what a gateway says beside the message of an error.
+    // Nor what a gateway says in addition to the message of an error.
     if let Some(error) = &mut reply.end.error {
         error.words = None;
     }

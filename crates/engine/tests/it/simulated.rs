@@ -154,7 +154,7 @@ async fn e11_every_refusal_in_the_catalogue_is_repaired_or_reported_and_storage_
     let simulator = simulator().await;
     let dialects = dialects();
     // The simulator refuses these requests although they lack what the words are about.
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/simulated_refusals.txt");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/refusals/simulated.txt");
     let mut reported =
         String::from("# Simulated refusals of something that the request does not contain: nothing is repaired.\n");
     let mut n_healed = 0;
