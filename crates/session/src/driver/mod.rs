@@ -135,17 +135,16 @@ fn resume(
     }
 }
 
-/// Whether a resumed session goes on itself or in a copy. Tells the user where its
-/// tools work, and whether it is open elsewhere.
-fn continuation(resumed: &ResumedSession, here: &Path, wanted: Continuation, notify: &dyn Fn(&str)) -> Continuation {
-    if let Some(notice) = resumed.folder_notice(here) {
-        notify(&notice);
-    }
+/// Whether a resumed session goes on itself or in a copy, and what to tell the user:
+/// where its tools work, and whether it is open elsewhere.
+fn continuation(resumed: &ResumedSession, here: &Path, wanted: Continuation) -> (Continuation, Vec<String>) {
+    let mut notices: Vec<String> = resumed.folder_notice(here).into_iter().collect();
     if wanted == Continuation::Copy || !resumed.stored.is_open_elsewhere() {
-        return wanted;
+        return (wanted, notices);
     }
-    notify("note: this session is open in another aside; it can be read here, and what you send goes on in a copy");
-    Continuation::Copy
+    let open = "note: this session is open in another aside; it can be read here, and what you send goes on in a copy";
+    notices.push(open.to_owned());
+    (Continuation::Copy, notices)
 }
 
 impl Driver {
@@ -169,10 +168,13 @@ impl Driver {
             Some(store) => resume(store, options, &updates)?,
             None => None,
         };
-        let continuation = match &resumed {
-            Some(resumed) => continuation(resumed, &options.folder, options.continuation, &notify),
-            None => Continuation::Itself,
+        let (continuation, notices) = match &resumed {
+            Some(resumed) => continuation(resumed, &options.folder, options.continuation),
+            None => (Continuation::Itself, Vec::new()),
         };
+        for notice in notices {
+            notify(&notice);
+        }
         // Move the history instead of copying it: it may be large.
         let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
         let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);

@@ -49,13 +49,17 @@ impl Driver {
         let store = Arc::clone(store);
         let resumed = blocking(move || stored_session::resume(&store, id)).await?;
         (self.recorder, self.undone_prompt) = (None, None);
-        let notify = |line: &str| self.front.send(Update::CommandOutput(replies::line(line)));
-        self.continuation = super::continuation(&resumed, &self.active.folder, Continuation::Itself, &notify);
+        let (continuation, notices) = super::continuation(&resumed, &self.active.folder, Continuation::Itself);
+        self.continuation = continuation;
         self.title = resumed.conversation.title.clone();
         let ids = resumed.stored.ids.clone();
         self.resumed = Some(resumed.stored);
         self.active.session.replace_history(resumed.conversation.history);
         self.front.send(Update::Restored(self.branch()));
+        // After the transcript, which replaces all that was shown before.
+        for notice in notices {
+            self.front.send(Update::CommandOutput(replies::line(notice)));
+        }
         self.last_count = LastCount::Holds;
         self.send_status();
         Ok(ids)

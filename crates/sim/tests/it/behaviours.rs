@@ -4,6 +4,7 @@ use aside_core::block::ThinkingContent;
 use aside_core::dialect::{Dialect, Rules};
 use aside_core::event::Ending;
 use aside_core::fold::Fold;
+use aside_core::protocol::Protocol;
 use aside_core::tags::TagStart;
 use aside_core::wire::Decoder;
 use aside_sim::ScriptOptions;
@@ -68,7 +69,7 @@ fn x2_hidden_thinking_is_hidden_or_the_answer_says_that_it_cannot_be() {
                 .any(|thinking| matches!(thinking.content, ThinkingContent::Hidden { .. }));
             match (thinking_text(&reply).is_empty(), sealed) {
                 (true, true) => hidden.push(dialect.id.as_str()),
-                (true, false) => assert_eq!(dialect.id, "gemini", "{reply:?}"),
+                (true, false) => assert_eq!(dialect.protocol, Protocol::Gemini, "{}: {reply:?}", dialect.id),
                 (false, _) => assert!(answer_text(&reply).contains("no hidden thinking"), "{}: {reply:?}", dialect.id),
             }
         }

@@ -126,6 +126,7 @@ fn x1_a_client_that_forgets_the_thinking_gets_the_provider_s_own_400() {
     let known = [
         "azure-responses", "bedrock-responses", "codex", "deepseek", "deepseek-anthropic", "deepseek-responses",
         "gemini", "gemini-openai", "kimi", "kimi-anthropic", "kimi-coding", "openai", "openrouter", "vercel",
+            "vertex",
     ];
     assert_eq!(refused, known);
 }

@@ -45,6 +45,22 @@ fn p4_another_session_is_found_resumed_and_exported() {
 }
 
 #[test]
+fn p9_resuming_a_session_of_another_folder_says_where_its_tools_work() {
+    let mut folder = TestFolders::new("elsewhere").file(".git/HEAD", "ref: refs/heads/main\n");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("where is the walrus?");
+    terminal.see("You wrote: \"where is the walrus?\"");
+    terminal.idle();
+    terminal.enter("/quit");
+    assert!(terminal.ended().success());
+    folder.project = folder.config.clone();
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("/resume where is");
+    terminal.see("You wrote: \"where is the walrus?\"");
+    terminal.see("note: this session began in");
+}
+
+#[test]
 fn the_screen_says_which_model_was_chosen_and_why() {
     let folder = TestFolders::new("chosen");
     let mut terminal = Terminal::ready(&folder, &[]);
