@@ -18,6 +18,7 @@ use crate::message::Message;
 use crate::protocol::Protocol;
 pub use request_view::SealCarrier;
 use request_view::{JudgedMessage, JudgedRole, view};
+use requested_thinking::thinks;
 pub use requested_thinking::{RequestedThinking, requested_thinking};
 
 /// One rule that a request breaks.
@@ -131,7 +132,16 @@ pub fn judge(
     other_protocol::check(dialect, raw)?;
     let rules = dialect.rules(Some(model));
     let messages = view(dialect, rules, raw);
-    let mut judge = Judge { dialect, model, rules, messages: &messages, body: raw, verdict: JudgeVerdict::default() };
+    let mut judge = Judge {
+        dialect,
+        model,
+        rules,
+        messages: &messages,
+        body: raw,
+        has_tools: member(raw, "tools").or_else(|| member(raw, "toolConfig")).is_some(),
+        thinks: thinks(&rules.ask, raw),
+        verdict: JudgeVerdict::default(),
+    };
     judge.check_headers(headers);
     judge.check_calls();
     judge.check_thinking();
@@ -152,6 +162,10 @@ struct Judge<'a> {
     rules: &'a Rules,
     messages: &'a [JudgedMessage],
     body: Raw<'a>,
+    // Found once: each look into the body reads all of it, and these are asked for every message.
+    has_tools: bool,
+    /// Whether the request enables thinking, as far as it says so.
+    thinks: bool,
     verdict: JudgeVerdict,
 }
 
@@ -168,10 +182,9 @@ impl<'a> Judge<'a> {
 
     fn duty(&self, in_loop: bool) -> Duty {
         let echo = &self.rules.echo;
-        let has_tools = member(self.body, "tools").or_else(|| member(self.body, "toolConfig")).is_some();
         let applies = match echo.turns_if {
             TurnsIf::Always | TurnsIf::Flag => true,
-            TurnsIf::Tools => has_tools,
+            TurnsIf::Tools => self.has_tools,
         };
         match (in_loop, applies) {
             (true, _) => echo.loop_duty,
@@ -227,7 +240,7 @@ impl<'a> Judge<'a> {
             Carrier::None | Carrier::ContentTags | Carrier::Part | Carrier::CallExtra => true,
         };
         // Nothing is required while thinking is off.
-        if is_required && !is_present && self.thinks() {
+        if is_required && !is_present && self.thinks {
             self.report_missing(&rule, message);
         }
         // The first call of each step in the loop carries the seal.
@@ -260,7 +273,7 @@ impl<'a> Judge<'a> {
 
     /// Checks that either all messages have thinking or none has.
     fn check_all_or_none(&mut self) {
-        if self.rules.bind.removal != Removal::AllOrNone || !self.thinks() {
+        if self.rules.bind.removal != Removal::AllOrNone || !self.thinks {
             return;
         }
         let thinks = |message: &JudgedMessage| message.has_field || !message.thinking.is_empty();

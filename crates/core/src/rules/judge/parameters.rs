@@ -1,7 +1,7 @@
 //! Checks the parameters of a request against what the model accepts.
 
 use super::Judge;
-use super::requested_thinking::{at_either_case, contains_patch, thinks};
+use super::requested_thinking::{at_either_case, contains_patch};
 use crate::dialect::{Fault, Off, ThinkingWithTools};
 use crate::json_text::{JsonKind, at_path, each_element, member, text_member, text_of, value_at};
 use crate::protocol::Protocol;
@@ -84,7 +84,7 @@ impl Judge<'_> {
 
     fn check_forbidden(&mut self) {
         let ask = &self.rules.ask;
-        let while_on = ask.forbid_when_on.iter().filter(|_| self.thinks()).map(|name| (name, "ask.forbid_when_on"));
+        let while_on = ask.forbid_when_on.iter().filter(|_| self.thinks).map(|name| (name, "ask.forbid_when_on"));
         let never = ask.forbid.iter().map(|name| (name, "ask.forbid"));
         let refused: Vec<(&String, &str)> = never.chain(while_on).filter(|(name, _)| self.is_set(name)).collect();
         for (name, rule) in refused {
@@ -103,10 +103,6 @@ impl Judge<'_> {
             _ => false,
         };
         value.kind() != JsonKind::Null && !usual && !matches!(value.get(), "false" | "[]" | "{}")
-    }
-
-    pub(super) fn thinks(&self) -> bool {
-        thinks(&self.rules.ask, self.body)
     }
 
     /// Checks for a system prompt among the messages of a model that accepts
@@ -131,7 +127,7 @@ impl Judge<'_> {
     }
 
     fn check_forced_tool(&mut self) {
-        if self.rules.ask.forced_tools_ok || !self.thinks() {
+        if self.rules.ask.forced_tools_ok || !self.thinks {
             return;
         }
         if let Some((path, word)) = self.forced_choice() {
@@ -142,7 +138,7 @@ impl Judge<'_> {
     /// Checks for tools beside thinking, where the model has only one of them.
     /// A model that takes no tools at all is for the provider to refuse.
     fn check_tools(&mut self) {
-        if self.rules.ask.tools != ThinkingWithTools::WithOff || !self.thinks() {
+        if self.rules.ask.tools != ThinkingWithTools::WithOff || !self.thinks {
             return;
         }
         let mut has_tools = false;
