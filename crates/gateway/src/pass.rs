@@ -23,9 +23,29 @@ const SERVED: [(&str, &str); 6] = [
     ("/api/chat", "/api/chat"),
 ];
 
+/// Where a path is served instead. Servers may ignore a slash at the end, and case.
+fn served_elsewhere(rest: &str) -> Option<&'static str> {
+    let path = rest.trim_end_matches('/').to_ascii_lowercase();
+    SERVED.iter().find(|(end, _)| path.ends_with(&end.to_ascii_lowercase())).map(|(_, served)| *served)
+}
+
+/// Whether a provider reads the path as it stands here. Otherwise it could reach what is served elsewhere, past the
+/// limits of the key. An empty last segment is a slash at the end.
+fn is_plain_path(rest: &str) -> bool {
+    let is_special = |letter: char| letter.is_control() || matches!(letter, '%' | '?' | '#' | '\\' | ';');
+    let path = rest.strip_prefix('/').unwrap_or(rest);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    !path.contains(is_special) && path.split('/').all(|segment| !matches!(segment.trim(), "" | "." | ".."))
+}
+
 impl RequestContext {
     pub(crate) async fn pass(&self, provider: &str, rest: &str, body: Body) -> Result<GatewayResponse, GatewayError> {
-        if let Some((_, served)) = SERVED.iter().find(|(end, _)| rest.ends_with(end)) {
+        if !is_plain_path(rest) {
+            return Err(GatewayError::bad_request(
+                "a path below /pass has no empty, `.` or `..` segments and no escapes",
+            ));
+        }
+        if let Some(served) = served_elsewhere(rest) {
             let message = format!("replies are not served below /pass; use {served}");
             return Err(GatewayError::new(ErrorKind::NotFound, message));
         }
@@ -101,5 +121,30 @@ mod tests {
         assert_eq!(root_of("https://api.example:8443/v1?x=1"), Some("https://api.example:8443"));
         assert_eq!(root_of("http://127.0.0.1:1"), Some("http://127.0.0.1:1"));
         assert_eq!(root_of("nothing"), None);
+    }
+
+    #[test]
+    fn g8_replies_cannot_be_had_below_pass_by_another_spelling() {
+        let spellings = [
+            "/v1/chat/completions",
+            "/v1/chat/completions/",
+            "/v1/chat/completions?",
+            "/v1/chat/completions#",
+            "/v1/chat/completions;x",
+            "/v1/chat/./completions",
+            "/v1/chat/x/../completions",
+            "/v1/chat//completions",
+            "/v1/chat/%2e/completions",
+            "/v1\\chat\\completions",
+            "/v1/Chat/Completions",
+            "/v1beta/models/m:GenerateContent",
+            "/v1/messages\r",
+        ];
+        for path in spellings {
+            assert!(!is_plain_path(path) || served_elsewhere(path).is_some(), "{path}");
+        }
+        for path in ["/v1/files", "/v1/files/", "/v1/files/file-1/content", "/v1/models/a:countTokens", "/v1/my file"] {
+            assert!(is_plain_path(path) && served_elsewhere(path).is_none(), "{path}");
+        }
     }
 }
