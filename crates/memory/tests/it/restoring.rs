@@ -353,9 +353,8 @@ async fn g2_readable_thinking_does_not_replace_the_seal_of_an_answer() {
     let target = Target::new("gemini", "gemini-3-pro-preview");
     let memory = open(&folder, &key).await;
     let tenant = memory.tenant("local", NOW).await.unwrap();
-    let sealed = |words: &str| match text(words) {
-        Block::Text(text) => Block::Text(aside_core::Text { seal: Some(seal("c2Vh")), ..text }),
-        other => other,
+    let sealed = |words: &str| {
+        Block::Text(aside_core::Text { text: words.to_owned(), seal: Some(seal("c2Vh")), ..Default::default() })
     };
     let conversation =
         |answer: Block| vec![user("How deep?"), assistant(vec![open_thinking("deep"), answer]), user("Sure?")];
