@@ -118,6 +118,7 @@ async function runLocal(local) {
     case "sent": return showSent();
     case "help": return showHelp(local.commands);
     case "copyAnswer": return copyText(transcript.lastAnswer(), byId("send"));
+    case "copyCode": return copyText(transcript.lastCode(), byId("send"));
     case "copyThinking": return copyText(transcript.lastThinking()?.text ?? "", byId("send"));
     case "reader": {
       const last = transcript.lastThinking();
