@@ -17,6 +17,7 @@ mod status;
 mod streamed_tokens;
 pub mod thinking_title;
 mod update;
+mod update_detail;
 pub mod wording;
 
 pub use aside_core::event::BlockId;
@@ -35,3 +36,4 @@ pub use sent_report::{format_count, sent_report};
 pub use status::{CompletionLists, CostSoFar, NextRequest, OwnCommand, ScreenSettings, SessionCompletion, Status};
 pub use streamed_tokens::StreamedTokens;
 pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, SteeringError, Update};
+pub use update_detail::{DetailedOpening, UpdateDetail};

@@ -486,6 +486,8 @@ impl HubState {
             // The stored message has them; signals do not come this way.
             Update::Sealed { .. } | Update::Usage(_) | Update::ReplyEnded(_) | Update::GoTo { .. } => Vec::new(),
             Update::Interrupt | Update::Quit | Update::Suspend => Vec::new(),
+            // The hub asks for none.
+            Update::Detail(_) => Vec::new(),
         }
     }
 

@@ -247,7 +247,8 @@ impl Arguments {
         }
         if self.json {
             let mut events = events::JsonEvents::new(BufWriter::new(std::io::stdout().lock()));
-            let end = TurnOutcome::of(turn.run(&mut events, asker, cancel, &print_notice).await, turn);
+            let end = turn.run(&mut UpdateFront::detailed(&mut events), asker, cancel, &print_notice).await;
+            let end = TurnOutcome::of(end, turn);
             let exit = signal.get().copied().unwrap_or(wording::turn_end(&end).0);
             let stats = self.stats.then(|| turn.stats());
             events.finish(&end, exit, stats.as_ref())?;

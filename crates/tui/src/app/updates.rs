@@ -135,6 +135,8 @@ impl App {
             Update::Ready => (),
             // It shows no ids.
             Update::SessionStored(_) | Update::MessageStored(_) => (),
+            // It asks for none.
+            Update::Detail(_) => (),
             Update::Interrupt => return self.stop(),
             Update::Quit => return vec![Command::Quit],
             Update::Suspend => return vec![Command::Terminal(TerminalAction::Suspend)],
