@@ -275,7 +275,7 @@ impl ReplyContext<'_> {
         match &self.incoming.parameters.response_format {
             ResponseFormat::Schema(schema) => return arguments::fitting_value(&schema.schema).to_string(),
             ResponseFormat::Json => return json!({ "answer": "simulated" }).to_string(),
-            _ => (),
+            ResponseFormat::Text | _ => (),
         }
         let prompt = without_script(&last_user_text(&self.incoming.messages).unwrap_or_default());
         let mut excerpt: String = prompt.chars().take(MAX_QUOTE_CHARS).collect();
