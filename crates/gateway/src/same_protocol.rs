@@ -444,7 +444,7 @@ impl WatchedReply {
 
     fn finish(self) -> (Reply, Timing) {
         let WatchedReply { decoder, mut fold, mut timing, .. } = self;
-        // A body that is not understood has passed all the same; its receipt lacks the usage.
+        // A body that is not understood was passed on anyway; its receipt lacks the usage.
         let _not_understood = decoder.finish(&mut TimedSink { fold: &mut fold, timing: &mut timing });
         (fold.finish(), timing)
     }
