@@ -1,6 +1,6 @@
 //! Translates what a session reports into what an editor shows.
 //!
-//! One translator serves both ways to see a session. Live, the blocks of a reply are sent while they grow, and
+//! One translator serves live and stored sessions. Live, the blocks of a reply are sent while they grow, and
 //! the recorded message adds what is known only then. In a stored session the recorded message is all there is,
 //! and the same code sends every block of it. So both transcripts are equal.
 
@@ -27,14 +27,14 @@ use crate::session_update::{
 };
 use crate::tool_calls;
 
-/// The text of a thought that cannot be read.
+/// The text shown for thinking that cannot be read.
 const HIDDEN_THOUGHT: &str = "(The provider does not show this thought.)";
 
 /// Whether a client shows notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Notices {
     Shown,
-    /// They go where only programs see them.
+    /// It does not; they go into `_meta`.
     #[default]
     NotShown,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Translator {
     growth: Growth,
     /// The thought that was sent last, if nothing else was sent after it.
     last_thought: Option<ChunkTarget>,
-    /// The calls of the last message, and their ids here.
+    /// The calls of the last message, and the ids that the editor has for them.
     calls: HashMap<String, (String, ToolCall)>,
     n_outputs: u64,
     n_compactions: u64,
@@ -80,7 +80,7 @@ enum BlockKind {
     Unmodelled,
 }
 
-/// What was sent of a block's text.
+/// How much of a block's text was sent.
 #[derive(Debug, Clone, Default)]
 struct SentText {
     bytes: usize,
@@ -95,7 +95,7 @@ impl SentText {
         self.hash.write(text.as_bytes());
     }
 
-    /// What is missing of the whole text; none if something else was sent.
+    /// The part of the whole text that was not sent yet; none if something else was sent.
     fn rest_of<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (before, rest) = whole.split_at_checked(self.bytes)?;
         let mut hash = DefaultHasher::new();
@@ -208,7 +208,7 @@ impl Translator {
         }
     }
 
-    /// Text before a possible change of its kind waits: it may be reclassified.
+    /// Sends pending text before an update, unless the update may reclassify that text.
     fn flush_before(&mut self, update: &Update, out: &mut Vec<SessionUpdate>) {
         if !matches!(update, Update::Refiled { .. } | Update::Sealed { .. } | Update::Usage(_)) {
             self.growth.flush(out);
@@ -343,7 +343,7 @@ impl Translator {
         match target.kind {
             ChunkKind::Thought(_) => {
                 let before = self.last_thought.replace(target.clone());
-                // A client that joins all thoughts would otherwise run two into each other.
+                // Otherwise a client that joins all thoughts would show two as one paragraph.
                 if let Some(before) = before.filter(|before| before.message_id != target.message_id) {
                     self.growth.push(&before, "\n\n", now, out);
                     self.growth.flush(out);
@@ -548,7 +548,7 @@ impl Translator {
         let (text, mut from) = (thinking.text(), 0);
         let last = thinking.items.len().saturating_sub(1);
         for (item, range) in thinking.items.iter().enumerate() {
-            // What stands between two items belongs to the first.
+            // Text between two items belongs to the first.
             let to = if item == last {
                 text.len()
             } else {
@@ -617,7 +617,7 @@ impl Translator {
         }
     }
 
-    /// Tells the user something that must not be missed.
+    /// Tells the user something important.
     pub(crate) fn warning(&mut self, what: &str, hint: Option<&str>, out: &mut Vec<SessionUpdate>) {
         match self.client.notices {
             Notices::Shown => self.notice(NoticeSeverity::Warning, what, hint, out),
@@ -638,7 +638,7 @@ impl Translator {
         target.write(markdown, out);
     }
 
-    /// The id of a call here, and the call.
+    /// The editor's id of a call, and the call.
     pub(crate) fn call(&self, id: &str) -> Option<(&str, &ToolCall)> {
         self.calls.get(id).map(|(tool_call_id, call)| (tool_call_id.as_str(), call))
     }

@@ -16,7 +16,7 @@ use crate::connection_failure::{self, SystemResolver};
 /// How much of a refusal's body is read.
 const MAX_REFUSAL: usize = 1 << 20;
 
-/// Longer than any run.
+/// A time limit that is never reached.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 #[derive(Debug, Clone, Copy)]

@@ -97,7 +97,7 @@ pub fn parse_shell(line: &str) -> Option<Command> {
         Some(command) => (command, ShellOutput::Model),
         None => (rest, ShellOutput::User),
     };
-    // `!` and `!!!` are an exclamation.
+    // `!` and `!!!` alone are ordinary text.
     let command = command.trim();
     let is_command = !command.is_empty() && !command.starts_with('!');
     is_command.then(|| Command::Shell { command: command.to_owned(), output })

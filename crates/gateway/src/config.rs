@@ -1,4 +1,4 @@
-//! What the config files say, and the providers that it leads to. A reload replaces
+//! The checked config, and the providers that it names. A reload replaces
 //! all of it at once.
 
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ pub struct GatewayOptions {
     pub listen: Option<SocketAddr>,
     /// Instead of the store in the config.
     pub store: Option<StoreChoice>,
-    /// Nothing is changed; what would be is reported.
+    /// Changes nothing, and only reports what it would change.
     pub shadow: bool,
 }
 
@@ -122,7 +122,7 @@ impl Config {
         Providers { dialects: &self.dialects, tables: &self.tables, env: &env_var }
     }
 
-    /// What a client's name for a model stands for, in the order in which to try them.
+    /// The targets that a client's name for a model stands for, in the order in which to try them.
     pub(crate) fn names_for(&self, asked: &str) -> Vec<String> {
         let asked = asked.strip_prefix(CLAUDE_PREFIX).unwrap_or(asked);
         let is_provider = |id: &str| {

@@ -8,7 +8,7 @@ pub enum StoreError {
     /// may help.
     #[error("the memory store is down: {0}")]
     Down(String),
-    /// It was sealed with another key.
+    /// It was encrypted with another key.
     #[error("the memory store was sealed with another key; set ASIDE_STORE_KEY to the key it was created with")]
     WrongKey,
     /// A newer version of aside created it.

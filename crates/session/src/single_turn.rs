@@ -1,4 +1,4 @@
-//! One turn without a front end that goes on: a prompt is sent and its answer is stored.
+//! One turn for a front end that ends after it: a prompt is sent and its answer is stored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -192,7 +192,7 @@ impl SingleTurn {
         rules.read.tags.start == TagStart::Auto || self.offers_tools
     }
 
-    /// Sends the prompt and runs the turn. If it cannot be stored, `notify` is told, and it runs all the same.
+    /// Sends the prompt and runs the turn. If it cannot be stored, `notify` is told, and it runs anyway.
     pub async fn run(
         &mut self,
         front: &mut dyn Front,

@@ -1,8 +1,8 @@
 //! Which user of this machine is at the other end of a connection.
 //!
 //! The address with the login token is an argument of the browser's process, which
-//! every user of the machine can read. And while the server does not run, every user can
-//! take its port, to which a browser then sends its cookie. So both work for their own user only.
+//! every user of the machine can read. While the server is not running, every user can
+//! take its port, and a browser then sends the cookie there. So both work only for the user who owns them.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};

@@ -176,7 +176,7 @@ pub(crate) fn write_if_unchanged(
     let (Some(folder), Some(name)) = (resolved.relative.parent(), resolved.relative.file_name()) else {
         return Err(format!("`{}` is a folder; use `list`", resolved.name));
     };
-    // Before the change, so that it can be taken back even if the program is killed in between.
+    // Before the change, so that it can be undone even if the program is killed in between.
     if let (Some(observer), Some(change)) = (work.change_observer(), FileChange::new(resolved, seen, content)) {
         observer.before_change(&change);
     }

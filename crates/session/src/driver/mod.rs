@@ -139,7 +139,7 @@ fn resume(
     }
 }
 
-/// Whether a resumed session goes on itself or in a copy, and what to tell the user:
+/// Whether a resumed session itself continues or a copy of it, and what to tell the user:
 /// where its tools work, and whether it is open elsewhere.
 fn continuation(resumed: &ResumedSession, here: &Path, wanted: Continuation) -> (Continuation, Vec<String>) {
     let mut notices: Vec<String> = resumed.folder_notice(here).into_iter().collect();
@@ -255,7 +255,7 @@ impl Driver {
         saved.filter(|_| !is_empty)
     }
 
-    /// Runs commands until the front end is gone.
+    /// Runs commands until the front end disconnects.
     pub async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
         // After the first frame, because it takes time.
         self.send_status();
@@ -438,7 +438,7 @@ impl Driver {
         };
         for text in steering.take_unsent() {
             if end.leaves_room_for_more() && !quits {
-                // It came too late for this turn, so it begins the next one.
+                // It came too late for this turn, so it starts the next one.
                 self.deferred.push_back(Command::Steer(text));
             } else {
                 self.asker.send(Update::NotSteered { text, error: None });
@@ -541,7 +541,7 @@ impl Driver {
         }
     }
 
-    /// What this run cost so far, once something did.
+    /// What this run has cost so far, if anything.
     fn cost(&self) -> Option<CostSoFar> {
         let cost = self.active.session.totals.cost;
         let microdollars = cost.amount().map(|amount| (amount * 1e6).round() as u64).filter(|amount| *amount > 0)?;
