@@ -39,7 +39,7 @@ table! {
     "compact", "", "summarise older turns now";
     "fork", "", "continue in a copy of this session";
     "undo", "[files|talk] [force]", "undo the last turn, or only its files or only the conversation; force: also files that changed since";
-    "redo", "", "do again what was undone";
+    "redo", "", "redo what was undone";
     "diff", "[FILE]", "show what tools changed in this session";
     "retry", "", "ask the last question again";
     "export", "[FILE]", "export the session to a file";

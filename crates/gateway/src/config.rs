@@ -249,7 +249,7 @@ impl Config {
 
 pub(crate) fn no_keys(listen: SocketAddr) -> HintedError {
     HintedError::new(format!("listening on {listen} without a key would let everybody use your providers"))
-        .hint("make a key with aside serve key new NAME, or listen on 127.0.0.1")
+        .hint("create a key with aside serve key new NAME, or listen on 127.0.0.1")
 }
 
 fn with_hint(error: &HintedError) -> String {

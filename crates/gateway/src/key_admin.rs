@@ -130,7 +130,7 @@ impl KeyAdmin {
     pub async fn forget_tenant(&self, name: &str) -> Result<(), HintedError> {
         match self.opened.memory.forget_tenant(name).await.map_err(store_error)? {
             true => Ok(()),
-            false => Err(HintedError::new(format!("nothing is remembered of a tenant `{name}`"))),
+            false => Err(HintedError::new(format!("nothing is stored for tenant `{name}`"))),
         }
     }
 }

@@ -50,7 +50,8 @@ pub(crate) async fn open(options: &GatewayOptions, config: &Config) -> Result<Op
         (opened, _) => opened,
     };
     let memory = opened.map_err(|error| {
-        HintedError::new(error.to_string()).hint("--store none runs without a memory; nothing lost is then restored")
+        HintedError::new(error.to_string())
+            .hint("--store none runs without a memory; lost thinking is then not restored")
     })?;
     Ok(OpenedMemory { memory, key_source })
 }
@@ -96,7 +97,7 @@ pub(crate) fn data_folder(options: &GatewayOptions) -> Result<&PathBuf, HintedEr
         HintedError::new("there is no data folder").hint("set HOME, or ASIDE_DATA_DIR to a folder, or --store none")
     })?;
     aside_session::create_private_folder(folder)
-        .map_err(|error| HintedError::new(format!("cannot make {}: {error}", folder.display())))?;
+        .map_err(|error| HintedError::new(format!("cannot create {}: {error}", folder.display())))?;
     Ok(folder)
 }
 

@@ -146,7 +146,8 @@ fn continuation(resumed: &ResumedSession, here: &Path, wanted: Continuation) -> 
     if wanted == Continuation::Copy || !resumed.stored.is_open_elsewhere() {
         return (wanted, notices);
     }
-    let open = "note: this session is open in another aside; it can be read here, and what you send goes on in a copy";
+    let open =
+        "note: this session is open in another aside; it can be read here, and what you send continues in a copy";
     notices.push(open.to_owned());
     (Continuation::Copy, notices)
 }
@@ -504,7 +505,7 @@ impl Driver {
         if stored.is_some() && self.continuation == Continuation::Copy {
             let conversation = self.active.conversation(self.title.clone());
             let copy = stored_session::copy_session(&store, &conversation, &self.active.folder)?;
-            let line = format!("going on in a copy: {}", copy.id);
+            let line = format!("continuing in a copy: {}", copy.id);
             self.front.send(Update::CommandOutput(replies::line(line)));
             stored = Some(copy);
         }

@@ -108,7 +108,7 @@ impl Driver {
     /// Redoes what was undone last.
     pub(super) fn redo(&mut self) -> Result<CommandOutcome, HintedError> {
         self.open_resumed_recorder();
-        let nothing = || HintedError::new("there is nothing to do again");
+        let nothing = || HintedError::new("there is nothing to redo");
         let (Some(store), Some(recorder)) = (self.store.clone(), &self.recorder) else { return Err(nothing()) };
         let step = store.last_undo(recorder.id()).map_err(|error| store_error(&error))?;
         let Some(step) = step else { return Err(nothing()) };
