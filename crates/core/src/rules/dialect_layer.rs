@@ -89,7 +89,7 @@ mod tests {
         let dialects = Dialects::builtin().unwrap();
         let rules = |id: &str| dialects.get(id).unwrap().rules(None).clone();
         let read = |id: &str, mode| {
-            let tags = rules_with_tags(&dialects, &rules(id), mode).read.tags;
+            let tags = rules_with_tags(&dialects, &rules(id), mode).into_owned().read.tags;
             (tags.pairs.iter().map(|pair| pair.id.clone()).collect::<Vec<_>>(), tags.start)
         };
         assert_eq!(read("generic", TagsMode::Auto), (vec!["think".to_owned()], TagStart::Explicit));
