@@ -1,7 +1,9 @@
 //! The keys by which a reply is found again: hashes of what the user could see,
 //! made in one pass over the conversation.
 
-use aside_core::block::{MediaSource, ToolCall};
+use std::collections::HashMap;
+
+use aside_core::block::{MediaSource, ToolCall, ToolResult};
 use aside_core::{Block, Message, Role};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
@@ -242,8 +244,11 @@ fn question_key(tenant: &Tenant, between: &[&Message]) -> Key {
     let blocks = || between.iter().flat_map(|message| &message.blocks);
     let mut hasher = KeyHasher::new(tenant, "question");
     hasher.piece(normal_form::user_text(blocks()).as_bytes());
+    let mut results: HashMap<&str, &ToolResult> = HashMap::new();
     for block in blocks() {
         match block {
+            // Some clients write a result twice when they resume a session.
+            Block::ToolResult(result) if is_repeated(result, &mut results) => (),
             Block::ToolResult(result) => {
                 hasher.piece(b"result");
                 hasher.piece(normal_form::result_text(&result.content).as_bytes());
@@ -254,6 +259,12 @@ fn question_key(tenant: &Tenant, between: &[&Message]) -> Key {
         }
     }
     hasher.finish()
+}
+
+/// Whether an earlier result is the same.
+fn is_repeated<'a>(result: &'a ToolResult, earlier: &mut HashMap<&'a str, &'a ToolResult>) -> bool {
+    let first = *earlier.entry(&result.id).or_insert(result);
+    !std::ptr::eq(first, result) && first == result
 }
 
 /// A new id of a tool call.

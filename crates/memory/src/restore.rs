@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aside_core::{Message, Origin, Request, Role, ThinkingDemand, ThinkingDemands};
+use aside_core::{Block, Message, Origin, Request, Role, ThinkingDemand, ThinkingDemands};
 
 use crate::evidence::{self, Candidates, Evidence, FoundReply, MayUse, Resolution, TurnInOrder, TurnToFind};
 use crate::keys::{ConversationKeys, Key, KeyKind, TurnKeys};
@@ -299,13 +299,15 @@ impl<'a> RestorePlan<'a> {
             None if turn.without.had_ours => Some(put_back::in_place(client, &turn.without, &candidates.by_id)),
             None => None,
         });
-        let restored = put_back.as_ref().map(|put_back| self.restored_blocks(put_back)).unwrap_or_default();
+        let put_back_blocks = |put_back| self.restored_blocks(put_back, client.filter(|_| !turn.without.had_ours));
+        let restored = put_back.as_ref().map(put_back_blocks).unwrap_or_default();
         let restored_any = !restored.is_empty() || turn.without.n_opened > 0;
         let outcome = match (&found, resolved.own.get(&at)) {
             _ if turn.demand == ThinkingDemand::Unwanted => Outcome::NotWanted,
             (Some((_, Usable::Yes)), _) if restored_any && turn.is_concerned(keys) => Outcome::Restored,
             (None, _) if restored_any => Outcome::Restored,
             _ if !turn.lacks => Outcome::Complete,
+            (Some((found, Usable::Yes)), _) if found.reply.has_thinking() => Outcome::Complete,
             (Some((_, Usable::Yes)), _) => Outcome::HadNone,
             (Some((found, Usable::No)), _) if !found.reply.has_thinking() => Outcome::HadNone,
             (Some((_, Usable::No)), _) => Outcome::Foreign,
@@ -331,9 +333,12 @@ impl<'a> RestorePlan<'a> {
         }
     }
 
-    fn restored_blocks(&self, put_back: &PutBack) -> Vec<RestoredBlock> {
-        let blocks = put_back.restored.iter();
-        blocks.filter_map(|at| RestoredBlock::of(self.tenant, *at, put_back.message.blocks.get(*at)?)).collect()
+    /// What was put back, without the blocks that the client sent itself.
+    fn restored_blocks(&self, put_back: &PutBack, client: Option<&Message>) -> Vec<RestoredBlock> {
+        let sent = client.map(|client| client.blocks.as_slice()).unwrap_or_default();
+        let blocks = put_back.restored.iter().filter_map(|at| Some((*at, put_back.message.blocks.get(*at)?)));
+        let lacking = blocks.filter(|(_, block)| !sent.iter().any(|sent| is_same_thinking(sent, block)));
+        lacking.filter_map(|(at, block)| RestoredBlock::of(self.tenant, at, block)).collect()
     }
 
     /// Replaces a message, and renames the results of its calls.
@@ -351,6 +356,16 @@ impl<'a> RestorePlan<'a> {
         for (at, message) in after.take_while(|(_, message)| message.role != Role::Assistant) {
             changes.changed.extend(put_back::rename_results(message, &renamed).map(|renamed| (at, renamed)));
         }
+    }
+}
+
+/// Whether a client sent this block of a reply. Other members than these do not matter to the provider.
+fn is_same_thinking(sent: &Block, block: &Block) -> bool {
+    match (sent, block) {
+        (Block::Thinking(sent), Block::Thinking(block)) => sent.content == block.content,
+        (Block::Text(sent), Block::Text(block)) => sent.seal == block.seal && sent.text == block.text,
+        (Block::ToolCall(sent), Block::ToolCall(block)) => sent.seal == block.seal && sent.id == block.id,
+        _ => false,
     }
 }
 

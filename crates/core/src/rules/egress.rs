@@ -6,13 +6,13 @@
 //! with other settings gives another plan.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::EgressReason;
 use super::block_carrier::{block_carrier, field_name};
 use super::left_out::{LeftOut, LeftOutReason, lost_media, lost_member, no_place, unread_members};
 use super::request_preferences::{FillerScope, OmittedThinking, RequestPreferences};
-use crate::block::{Block, Origin, Thinking, ThinkingContent, Unmodelled};
+use crate::block::{Block, Origin, Thinking, ThinkingContent, ToolResult, Unmodelled};
 use crate::dialect::{BindModel, Carrier, Dedupe, Duty, FillEmpty, Removal, Rules, TurnsIf};
 use crate::history::{TurnStatus, Turns};
 use crate::json_text::{Raw, member, text_member};
@@ -358,6 +358,7 @@ impl Egress {
             actions: Vec::with_capacity(message.blocks.len()),
             ..MessagePlan::default()
         };
+        let mut results: HashMap<&str, &ToolResult> = HashMap::new();
         for (index, block) in message.blocks.iter().enumerate() {
             let (action, reason) = match block {
                 Block::Thinking(thinking) => {
@@ -376,6 +377,9 @@ impl Egress {
                 }
                 Block::ToolResult(result) if !context.call_pairs.calls.contains(result.id.as_str()) => {
                     (EgressAction::Dropped, EgressReason::Unanswered)
+                }
+                Block::ToolResult(result) if is_repeated(result, &mut results) => {
+                    (EgressAction::Dropped, EgressReason::RepeatedResult)
                 }
                 Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) => {
                     match no_place(context.target.protocol, message.role, block) {
@@ -597,6 +601,13 @@ impl EgressContext<'_> {
     }
 }
 
+/// Whether an earlier result of this message is the same. Some clients write a result twice when they resume a session,
+/// and providers accept one for each call.
+fn is_repeated<'a>(result: &'a ToolResult, earlier: &mut HashMap<&'a str, &'a ToolResult>) -> bool {
+    let first = *earlier.entry(&result.id).or_insert(result);
+    !std::ptr::eq(first, result) && first == result
+}
+
 /// Why a block that is not thinking is dropped.
 fn block_loss(protocol: Protocol, role: Role, block: &Block, reason: &EgressReason) -> LeftOutReason {
     if let EgressReason::Foreign { maker } = reason {
@@ -604,6 +615,9 @@ fn block_loss(protocol: Protocol, role: Role, block: &Block, reason: &EgressReas
     }
     if *reason == EgressReason::Unanswered {
         return LeftOutReason::NotPaired;
+    }
+    if *reason == EgressReason::RepeatedResult {
+        return LeftOutReason::RepeatedResult;
     }
     no_place(protocol, role, block).unwrap_or(LeftOutReason::NoPlace { protocol, kind: "such items", role })
 }

@@ -39,6 +39,8 @@ pub enum LeftOutReason {
     },
     /// A tool call without a result, or a result without a call.
     NotPaired,
+    /// The same result of the same call is already there.
+    RepeatedResult,
     /// The arguments of a call are not a JSON object, so the call is sent without them.
     BrokenArguments,
     /// Tool results of the protocol cannot say that the tool failed.
@@ -120,6 +122,7 @@ impl fmt::Display for LeftOutReason {
                 write!(f, "the {protocol} protocol has no {kind} in {} messages", role_word(*role))
             }
             LeftOutReason::OtherProvider { maker } => write!(f, "only its maker can read it ({maker})"),
+            LeftOutReason::RepeatedResult => f.write_str("the same result of the same call is already there"),
             LeftOutReason::NotPaired => f.write_str("a call without its result, or a result without its call"),
             LeftOutReason::BrokenArguments => f.write_str("the arguments are not a JSON object"),
             LeftOutReason::NoErrorFlag { protocol } => {

@@ -31,6 +31,8 @@ pub enum EgressReason {
     Interrupted,
     /// A tool call without a result, or a result without a call.
     Unanswered,
+    /// The same result of the same call was already sent.
+    RepeatedResult,
     /// A later block cannot be read there, and no gaps are allowed.
     BeforeGap,
     /// This provider accepts only sealed thinking.
@@ -65,6 +67,7 @@ impl EgressReason {
             EgressReason::ThinkingOff => "thinking is switched off".to_owned(),
             EgressReason::Foreign { maker } => format!("made by {maker}"),
             EgressReason::Unanswered => "a call without its result, or a result without its call".to_owned(),
+            EgressReason::RepeatedResult => "the same result again".to_owned(),
             EgressReason::BeforeGap => "bind.removal = prefix_only".to_owned(),
             EgressReason::Interrupted => "incomplete".to_owned(),
             EgressReason::NotSealed => "echo.need_opaque = true".to_owned(),
@@ -91,6 +94,7 @@ impl EgressReason {
             | EgressReason::Foreign { .. }
             | EgressReason::Interrupted
             | EgressReason::Unanswered
+            | EgressReason::RepeatedResult
             | EgressReason::BeforeGap
             | EgressReason::NotSealed
             | EgressReason::NothingReadable

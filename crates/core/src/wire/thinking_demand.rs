@@ -56,18 +56,24 @@ impl<'a> ThinkingDemands<'a> {
     /// Whether the message at this index has thinking to send, if the target
     /// produced it.
     pub fn is_met_by(&self, at: usize, message: &Message) -> bool {
-        let has_any = |block: &Block| match block {
-            Block::Thinking(_) => true,
+        let is_enough = |block: &Block| match block {
+            Block::Thinking(thinking) => !self.has_seal_on_every_reply() || thinking.seals().is_some(),
             Block::Text(text) => text.seal.is_some(),
             Block::ToolCall(call) => call.seal.is_some(),
             Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => false,
         };
         // Most messages that lack thinking have nothing at all, and need no copy.
-        if !message.blocks.iter().any(has_any) {
+        if !message.blocks.iter().any(is_enough) {
             return false;
         }
         let own = Message { origin: Some(self.rules.target.clone()), ..message.clone() };
         self.accepts(at, &own)
+    }
+
+    /// The provider's replies have a seal, on whichever part. A client that kept only the readable thinking has lost
+    /// that.
+    fn has_seal_on_every_reply(&self) -> bool {
+        self.rules.rules.echo.carrier == Carrier::Part
     }
 
     /// Whether thinking of this message would be sent at this index. Decided by

@@ -234,3 +234,31 @@ fn e17_the_reason_is_a_sentence_and_the_same_kind_is_reported_once() {
     assert_eq!(first.to_string(), sentence);
     assert!(first.is_same_kind(second) && !first.is_same_kind(third));
 }
+
+/// Some clients write results twice when they resume a session; providers accept one for each call.
+#[test]
+fn e17_a_result_that_comes_twice_is_sent_once() {
+    let dialects = test_dialects();
+    for protocol in Protocol::ALL {
+        let dialect = dialects.get(&format!("acme-{protocol}")).unwrap();
+        let messages = [
+            Message::new(Role::User, vec![text("Look.")]),
+            Message::new(Role::Assistant, vec![call("a", Arguments::Json("{}".to_owned()))]),
+            Message::new(Role::Tool, vec![result("a", MARK, false), result("a", MARK, false)]),
+        ];
+        let sent = send(&dialects, dialect, &messages);
+        assert_eq!(sent.body.matches(MARK).count(), 1, "{protocol}: {}", sent.body);
+        let losses: Vec<String> = sent.left_out.iter().map(|loss| format!("{}: {}", loss.path, loss.reason)).collect();
+        assert_eq!(losses, ["messages[2].blocks[1]: the same result of the same call is already there"], "{protocol}");
+        let different = [
+            messages[0].clone(),
+            messages[1].clone(),
+            Message::new(Role::Tool, vec![result("a", MARK, false), result("a", "other", false)]),
+        ];
+        assert_eq!(
+            send(&dialects, dialect, &different).left_out,
+            [],
+            "{protocol}: nothing is known to be the right one"
+        );
+    }
+}

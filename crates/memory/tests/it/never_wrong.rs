@@ -113,7 +113,7 @@ type Change = fn(&mut Sent);
 
 /// Every way in which clients change a history.
 #[rustfmt::skip]
-pub(super) const CHANGES: [(&str, Change); 25] = [
+pub(super) const CHANGES: [(&str, Change); 26] = [
     ("thinking dropped",         |_| ()),
     ("arguments rewritten",      |sent| sent.each_call(rewrite_arguments)),
     ("text trimmed",             |sent| sent.each_text(Role::Assistant, |text| vec![text.trim().to_owned()])),
@@ -137,6 +137,7 @@ pub(super) const CHANGES: [(&str, Change); 25] = [
     ("compacted",                |sent| { let end = sent.first_answer_end(); sent.remove(0..end); sent.insert(0, user("Summary of the conversation so far.")); }),
     ("questions changed",        |sent| sent.each_text(Role::User, |text| vec![format!("Please: {text}")])),
     ("text beside calls dropped", drop_text_beside_calls),
+    ("results repeated",         |sent| for message in sent.messages.iter_mut().filter(|message| message.role == Role::Tool) { message.blocks.extend_from_within(..); }),
     ("answers cut short",        |sent| sent.each_text(Role::Assistant, |text| vec![text.chars().take(70).collect()])),
     ("last messages dropped",    |sent| { let end = sent.messages.len(); let start = end.saturating_sub(2).max(1); sent.remove(start..end); sent.insert(start, user("Go on.")); }),
 ];

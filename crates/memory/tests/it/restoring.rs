@@ -315,3 +315,61 @@ async fn g2_without_a_store_sealed_blocks_come_back_from_the_client() {
     let state = memory.begin(&tenant, &restored).finish(&original[1], NOW).durable().await;
     assert_eq!(state, StoreState::None);
 }
+
+/// gemini-cli does that when it resumes a session.
+#[tokio::test]
+async fn g2_a_result_that_comes_twice_counts_once() {
+    let (folder, key) = (Folder::new("repeated"), StoreKey::generate());
+    let target = Target::new("anthropic", "claude-sonnet-5");
+    let memory = open(&folder, &key).await;
+    let tenant = memory.tenant("local", NOW).await.unwrap();
+    let original = vec![
+        user("How deep is berth 4?"),
+        assistant(vec![sealed_thinking("I need the depth.", "sig1"), call("call_1", "depth", r#"{"berth":4}"#)]),
+        result("call_1", "4 m"),
+        assistant(vec![sealed_thinking("Now I know.", "sig2"), text("Four metres.")]),
+        user("And now?"),
+    ];
+    target.remember(&memory, &tenant, &original, None).await;
+    let with_results = |contents: &[&str]| {
+        let mut messages = all_without_thinking(&original);
+        messages[2].blocks = contents.iter().flat_map(|content| result("call_1", content).blocks).collect();
+        messages
+    };
+    for (name, contents, outcome) in [
+        ("once", ["4 m"].as_slice(), Outcome::Restored),
+        ("twice", &["4 m", "4 m"], Outcome::Restored),
+        ("two different ones", &["4 m", "5 m"], Outcome::Unknown),
+    ] {
+        let restored = target.restore(&memory, &tenant, &with_results(contents), None).await;
+        assert_eq!(restored.turns[1].outcome, outcome, "{name}");
+    }
+}
+
+/// A client of another protocol can keep the readable thinking, but not the seal of an answer.
+#[tokio::test]
+async fn g2_readable_thinking_does_not_replace_the_seal_of_an_answer() {
+    let (folder, key) = (Folder::new("answer-seal"), StoreKey::generate());
+    let target = Target::new("gemini", "gemini-3-pro-preview");
+    let memory = open(&folder, &key).await;
+    let tenant = memory.tenant("local", NOW).await.unwrap();
+    let sealed = |words: &str| {
+        Block::Text(aside_core::Text { text: words.to_owned(), seal: Some(seal("c2Vh")), ..Default::default() })
+    };
+    let conversation =
+        |answer: Block| vec![user("How deep?"), assistant(vec![open_thinking("deep"), answer]), user("Sure?")];
+    let original = conversation(sealed("Four metres."));
+    target.remember(&memory, &tenant, &original, None).await;
+    let sent = conversation(text("Four metres."));
+    let restored = target.restore(&memory, &tenant, &sent, None).await;
+    let turn = &restored.turns[0];
+    // The thinking itself was there.
+    assert_eq!((turn.outcome, turn.blocks), (Outcome::Restored, 1));
+    let refs: Vec<&Message> = sent.iter().collect();
+    assert_eq!(restored.view(&refs)[1].blocks, original[1].blocks);
+
+    let plain = vec![user("And berth 5?"), assistant(vec![open_thinking("five"), text("Five metres.")]), user("Sure?")];
+    target.remember(&memory, &tenant, &plain, None).await;
+    let restored = target.restore(&memory, &tenant, &plain, None).await;
+    assert_eq!((restored.turns[0].outcome, restored.changes_anything()), (Outcome::Complete, false), "it had no seal");
+}
