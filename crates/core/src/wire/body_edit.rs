@@ -87,21 +87,20 @@ fn has_text_and_calls(message: Raw<'_>) -> bool {
 
 /// The dotted paths that are left out below a member.
 fn paths_below<'e>(kind: &'e str, edits: &'e [BodyEdit]) -> impl Iterator<Item = &'e str> {
-    edits.iter().filter_map(move |edit| match edit {
-        BodyEdit::OmitMember { kind: of, name } if of == kind && name.contains('.') => Some(name.as_str()),
-        _ => None,
+    edits.iter().filter_map(move |edit| {
+        let BodyEdit::OmitMember { kind: of, name } = edit else { return None };
+        (of == kind && name.contains('.')).then_some(name.as_str())
     })
 }
 
 /// Writes the members of an object without those at some paths.
-fn without_paths(object: Raw<'_>, paths: &[&str], out: &mut NestedObject<'_>) {
+fn without_paths<'p>(object: Raw<'_>, paths: &[&'p str], out: &mut NestedObject<'_>) {
     each_member(object, |name, value| {
         if paths.contains(&name) {
             return;
         }
-        let below = |path: &&str| path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-        let paths: Vec<&str> =
-            paths.iter().copied().filter(|path| below(path)).map(|path| &path[name.len() + 1..]).collect();
+        let below = |path: &&'p str| path.strip_prefix(name)?.strip_prefix('.');
+        let paths: Vec<&str> = paths.iter().filter_map(below).collect();
         match paths.is_empty() || value.kind() != JsonKind::Object {
             true => out.push_raw(name, value.get()),
             false => out.object(name, |out| without_paths(value, &paths, out)),
