@@ -1,5 +1,6 @@
 """Runs coding agents through the gateway against the simulator. Started by scripts/gateway."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -85,6 +86,31 @@ def verdicts(simulator, gateway):
     return found, kept, restored
 
 
+@contextlib.contextmanager
+def simulator_and_gateway(aside, thinking):
+    """A new folder, and both servers running in it."""
+    with tempfile.TemporaryDirectory(prefix="aside-gateway-", ignore_cleanup_errors=True) as folder:
+        simulator = Simulator(aside, Path(folder))
+        try:
+            gateway = Gateway(aside, Path(folder), simulator, thinking)
+            try:
+                yield Path(folder), simulator, gateway
+            finally:
+                gateway.stop()
+        finally:
+            simulator.stop()
+
+
+def report(name, check):
+    """Runs a check, which returns its problems and a summary, and prints both. Returns whether it failed."""
+    start = time.monotonic()
+    found, summary = check()
+    print(f"{'FAILED' if found else 'ok'} {name}: {summary}, {time.monotonic() - start:.0f} s", flush=True)
+    for problem in found[:6]:
+        print(f"    {problem}", flush=True)
+    return bool(found)
+
+
 class GatewayAgent:
     """An agent whose small model is the same one."""
 
@@ -119,35 +145,28 @@ def steps(agent, first, other, long):
 
 def check(aside, installed, agent, dialect, thinking, long):
     other = next(known for known in DIALECTS[agent.name] if known != dialect)
-    with tempfile.TemporaryDirectory(prefix="aside-gateway-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder)
-        simulator = Simulator(aside, root)
-        gateway = Gateway(aside, root, simulator, thinking)
-        try:
-            place = Place(root, installed, gateway.url)
-            routes = [Route(agent.routes[0].protocol, f"up-{name}/{name}") for name in (dialect, other)]
-            found = []
-            for name, route, prompt, resumes, expected in steps(agent, *routes, long):
-                if resumes and name.startswith("resumed"):
-                    gateway.restart()
-                agent.prepare(route, place)
-                code, output = run(GatewayAgent(agent), route, prompt, place, resumes)
-                if code != 0 or expected not in output:
-                    found.append(f"{name}: the agent ended with {code}: {output[-900:]}")
-                    break
-            bad, kept, restored = verdicts(simulator, gateway)
-            found += bad
-            if kept == 0:
-                found.append("no thinking came back to the provider")
-            # A reply in the agent's own protocol passes as it is, with its thinking.
-            is_own = dialect == DIALECTS[agent.name][-1]
-            if thinking == "none" and restored == 0 and not is_own:
-                found.append("the client lost its thinking, and nothing was restored")
-            n_requests = len(simulator.receipts())
-            return found, f"{n_requests} requests, thinking of {kept} replies came back, {restored} blocks restored"
-        finally:
-            gateway.stop()
-            simulator.stop()
+    with simulator_and_gateway(aside, thinking) as (root, simulator, gateway):
+        place = Place(root, installed, gateway.url)
+        routes = [Route(agent.routes[0].protocol, f"up-{name}/{name}") for name in (dialect, other)]
+        found = []
+        for name, route, prompt, resumes, expected in steps(agent, *routes, long):
+            if resumes and name.startswith("resumed"):
+                gateway.restart()
+            agent.prepare(route, place)
+            code, output = run(GatewayAgent(agent), route, prompt, place, resumes)
+            if code != 0 or expected not in output:
+                found.append(f"{name}: the agent ended with {code}: {output[-900:]}")
+                break
+        bad, kept, restored = verdicts(simulator, gateway)
+        found += bad
+        if kept == 0:
+            found.append("no thinking came back to the provider")
+        # A reply in the agent's own protocol passes as it is, with its thinking.
+        is_own = dialect == DIALECTS[agent.name][-1]
+        if thinking == "none" and restored == 0 and not is_own:
+            found.append("the client lost its thinking, and nothing was restored")
+        n_requests = len(simulator.receipts())
+        return found, f"{n_requests} requests, thinking of {kept} replies came back, {restored} blocks restored"
 
 
 def main():
@@ -159,14 +178,9 @@ def main():
     for agent in (agent for agent in AGENTS if agent.name in plan and (not names or agent.name in names)):
         for dialect in plan[agent.name]:
             for thinking in ("auto", "none"):
-                start = time.monotonic()
-                found, summary = check(aside, installed, agent, dialect, thinking, not quick)
-                failed |= bool(found)
                 words = "thinking kept" if thinking == "auto" else "thinking lost"
-                state = "FAILED" if found else "ok"
-                print(f"{state} {agent.name} on {dialect}, {words}: {summary}, {time.monotonic() - start:.0f} s", flush=True)
-                for problem in found[:6]:
-                    print(f"    {problem}", flush=True)
+                name = f"{agent.name} on {dialect}, {words}"
+                failed |= report(name, lambda: check(aside, installed, agent, dialect, thinking, not quick))
     sys.exit(1 if failed else 0)
 
 

@@ -8,14 +8,11 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-from gateway import Gateway, verdicts
-from main import Simulator
+from gateway import report, simulator_and_gateway, verdicts
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CHAT_TOOL = {"type": "function", "function": {"name": "weather", "description": "the weather", "parameters": SCHEMA}}
@@ -31,14 +28,16 @@ OLLAMA = ["ollama", "deepseek", "anthropic", "gemini"]
 class OpenaiChat:
     name, dialects = "openai sdk, Chat", CHAT
 
+    def complete(self, client, model, history):
+        return client.chat.completions.create(model=model, tools=[CHAT_TOOL], messages=history)
+
     def ask(self, url, model, history, prompt):
         import openai
 
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
         history.append({"role": "user", "content": prompt})
         for _ in range(MOST_STEPS):
-            reply = client.chat.completions.create(model=model, tools=[CHAT_TOOL], messages=history)
-            message = reply.choices[0].message
+            message = self.complete(client, model, history).choices[0].message
             calls = [{"id": call.id, "type": "function",
                       "function": {"name": call.function.name, "arguments": call.function.arguments}}
                      for call in message.tool_calls or []]
@@ -52,24 +51,11 @@ class OpenaiChat:
 class OpenaiChatStream(OpenaiChat):
     name = "openai sdk, Chat streamed"
 
-    def ask(self, url, model, history, prompt):
-        import openai
-
-        client = openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
-        history.append({"role": "user", "content": prompt})
-        for _ in range(MOST_STEPS):
-            with client.chat.completions.stream(model=model, tools=[CHAT_TOOL], messages=history) as stream:
-                for _ in stream:
-                    pass
-                message = stream.get_final_completion().choices[0].message
-            calls = [{"id": call.id, "type": "function",
-                      "function": {"name": call.function.name, "arguments": call.function.arguments}}
-                     for call in message.tool_calls or []]
-            history.append({"role": "assistant", "content": message.content, **({"tool_calls": calls} if calls else {})})
-            if not calls:
-                return message.content
-            history += [{"role": "tool", "tool_call_id": call["id"], "content": "sunny"} for call in calls]
-        raise AssertionError("the tool loop does not end")
+    def complete(self, client, model, history):
+        with client.chat.completions.stream(model=model, tools=[CHAT_TOOL], messages=history) as stream:
+            for _ in stream:
+                pass
+            return stream.get_final_completion()
 
 
 class OpenaiResponses:
@@ -329,25 +315,19 @@ def converse(client, dialect, other, gateway):
 
 def check(aside, client, dialect):
     other = next(known for known in reversed(client.dialects) if known != dialect)
-    with tempfile.TemporaryDirectory(prefix="aside-gateway-", ignore_cleanup_errors=True) as folder:
-        simulator = Simulator(aside, Path(folder))
-        gateway = Gateway(aside, Path(folder), simulator, "auto")
+    with simulator_and_gateway(aside, "auto") as (_, simulator, gateway):
+        found = []
         try:
-            found = []
-            try:
-                converse(client, dialect, other, gateway)
-            except AssertionError as error:
-                found.append(str(error)[-1500:])
-            bad, kept, restored = verdicts(simulator, gateway)
-            found += bad
-            if kept == 0:
-                found.append("no thinking came back to the provider")
-            if restored == 0 and not getattr(client, "keeps_history", False):
-                found.append("the client lost its thinking, and nothing was restored")
-            return found, f"thinking of {kept} replies came back, {restored} blocks restored"
-        finally:
-            gateway.stop()
-            simulator.stop()
+            converse(client, dialect, other, gateway)
+        except AssertionError as error:
+            found.append(str(error)[-1500:])
+        bad, kept, restored = verdicts(simulator, gateway)
+        found += bad
+        if kept == 0:
+            found.append("no thinking came back to the provider")
+        if restored == 0 and not getattr(client, "keeps_history", False):
+            found.append("the client lost its thinking, and nothing was restored")
+        return found, f"thinking of {kept} replies came back, {restored} blocks restored"
 
 
 def main():
@@ -361,13 +341,7 @@ def main():
         # The quick run takes one dialect of each client, another one for each.
         dialects = [client.dialects[1 + nth % 3]] if quick else client.dialects
         for dialect in dialects:
-            start = time.monotonic()
-            found, summary = check(aside, client, dialect)
-            failed |= bool(found)
-            state = "FAILED" if found else "ok"
-            print(f"{state} {client.name} on {dialect}: {summary}, {time.monotonic() - start:.0f} s", flush=True)
-            for problem in found[:6]:
-                print(f"    {problem}", flush=True)
+            failed |= report(f"{client.name} on {dialect}", lambda: check(aside, client, dialect))
     sys.exit(1 if failed else 0)
 
 

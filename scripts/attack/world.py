@@ -18,7 +18,9 @@ import termios
 import threading
 import time
 
-from emulator import Emulator
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from terminal_emulator import Emulator
 
 BINARY = os.environ["ASIDE_BIN"]
 KEY = "sk-attack-0123456789abcdef"

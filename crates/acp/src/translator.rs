@@ -187,6 +187,7 @@ impl Translator {
             // The recorded message has what the deltas did not say.
             Update::Sealed { .. } | Update::Usage(_) | Update::ReplyEnded(_) => (),
             Update::TurnEnded(_)
+            | Update::Detail(_)
             | Update::SessionStored(_)
             | Update::NotSteered { .. }
             | Update::QuestionAsked(_)

@@ -70,6 +70,19 @@ pub fn event(event: &Event<'_>, fold: &Fold) -> Option<String> {
 
 /// Writes the same without a line end. Returns false if nothing was written.
 pub fn write_event(event: &Event<'_>, fold: &Fold, out: &mut impl io::Write) -> io::Result<bool> {
+    let value = if let Event::Closed { block } | Event::Sealed { block, .. } = *event
+        && fold.is_closed(block)
+    {
+        fold.block(block)
+    } else {
+        None
+    };
+    write_event_with_block(event, value.as_ref(), out)
+}
+
+/// Writes the same for a caller that has no fold. `value` is the block that the event closes, or that
+/// was closed before it got its seal.
+pub fn write_event_with_block(event: &Event<'_>, value: Option<&Block>, out: &mut impl io::Write) -> io::Result<bool> {
     let view = match *event {
         Event::Opened { block, opening } => EventView::opened(block.0, opening),
         Event::Item { block, index } => EventView::Item { block: block.0, index },
@@ -79,17 +92,10 @@ pub fn write_event(event: &Event<'_>, fold: &Fold, out: &mut impl io::Write) -> 
                 SealKind::Signature => (Some(payload), None),
                 SealKind::Encrypted => (None, Some(payload)),
             };
-            let late = if fold.is_closed(block) { fold.block(block) } else { None };
-            let value = late.as_ref().map(BlockView::of);
-            let view = EventView::Sealed { block: block.0, signature, encrypted, value };
-            return safe_json::write(out, &view).map(|()| true);
+            EventView::Sealed { block: block.0, signature, encrypted, value: value.map(BlockView::of) }
         }
         Event::Refiled { block, to } => EventView::Refiled { block: block.0, to: side(to) },
-        Event::Closed { block } => {
-            let value = fold.block(block);
-            let value = value.as_ref().map(BlockView::of);
-            return safe_json::write(out, &EventView::Closed { block: block.0, value }).map(|()| true);
-        }
+        Event::Closed { block } => EventView::Closed { block: block.0, value: value.map(BlockView::of) },
         Event::Extra { block, value } => EventView::Extra { block: block.map(|block| block.0), name: value.name },
         Event::Usage(usage) => EventView::Usage(UsageView::of(usage)),
         Event::Noted(note) => EventView::Notice(NoteView::of(note)),

@@ -11,7 +11,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::block::{Block, ThinkingSpan, ToolCall, ToolResult};
+use crate::block::{Block, Seal, SealKind, ThinkingSpan, ToolCall, ToolResult};
 use crate::conversation::{parse_block, parse_message, read_ending};
 use crate::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::json;
@@ -152,6 +152,31 @@ impl JsonValue for ProseKind {
             "thinking" => Ok(ProseKind::Thinking),
             other => Err(format!("unknown kind of text `{other}`; use text or thinking")),
         }
+    }
+}
+
+/// A seal has the member names that it has in a block.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum SealMember {
+    Signature(String),
+    Encrypted(String),
+}
+
+impl JsonValue for Seal {
+    fn to_json(&self) -> String {
+        let payload = self.payload.clone();
+        safe_json::to_string(&match self.kind {
+            SealKind::Signature => SealMember::Signature(payload),
+            SealKind::Encrypted => SealMember::Encrypted(payload),
+        })
+    }
+
+    fn from_json(json: &str) -> Result<Seal, String> {
+        Ok(match parse(json)? {
+            SealMember::Signature(payload) => Seal { kind: SealKind::Signature, payload },
+            SealMember::Encrypted(payload) => Seal { kind: SealKind::Encrypted, payload },
+        })
     }
 }
 

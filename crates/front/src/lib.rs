@@ -17,6 +17,7 @@ mod status;
 mod streamed_tokens;
 pub mod thinking_title;
 mod update;
+mod update_detail;
 pub mod wording;
 
 pub use aside_core::event::BlockId;
@@ -24,7 +25,8 @@ pub use aside_core::permission_question::{PermissionAnswer, Tier};
 pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 pub use aside_core::tool_mode::ToolMode;
 pub use command::{
-    Attachment, Command, MouseMode, ProfileAction, ShellOutput, TerminalAction, USER_CALL_PREFIX, UndoPart,
+    Attachment, Command, MouseMode, ProfileAction, SENT_CALL_PREFIX, ShellOutput, TerminalAction, USER_CALL_PREFIX,
+    UndoPart,
 };
 pub use delta_joiner::DeltaJoiner;
 pub use delta_text::DeltaText;
@@ -34,3 +36,4 @@ pub use sent_report::{format_count, sent_report};
 pub use status::{CompletionLists, CostSoFar, NextRequest, OwnCommand, ScreenSettings, SessionCompletion, Status};
 pub use streamed_tokens::StreamedTokens;
 pub use update::{DecisionRow, MessagePart, OpenedBlock, Sending, SteeringError, Update};
+pub use update_detail::{DetailedOpening, UpdateDetail};

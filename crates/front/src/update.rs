@@ -14,6 +14,7 @@ use crate::delta_text::DeltaText;
 use crate::output::CommandOutput;
 use crate::question::{PendingQuestion, QuestionId};
 use crate::status::{CompletionLists, Status};
+use crate::update_detail::UpdateDetail;
 
 /// From the session to the front end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,6 +99,8 @@ pub enum Update {
     #[serde(with = "aside_core::json_value")]
     Recorded(Arc<Message>),
     TurnEnded(TurnEnd),
+    /// Only for a front end that asked for details.
+    Detail(Box<UpdateDetail>),
     /// The store has the session under this id from now on.
     SessionStored(String),
     /// The store has a message under this id: the reply that begins, or the message of the next [`Update::Recorded`].

@@ -8,7 +8,7 @@ use aside_core::block::Block;
 use aside_core::compaction::is_summary;
 use aside_core::message::Message;
 use aside_engine::{Front, Update};
-use aside_front::{self as front, DeltaJoiner, PendingQuestion, QuestionId, Sending};
+use aside_front::{self as front, DeltaJoiner, PendingQuestion, QuestionId, Sending, UpdateDetail};
 
 use crate::driver::{decision_rows, excerpt};
 
@@ -61,6 +61,8 @@ enum UpdateDelivery {
     /// The deltas of one read are joined. The asker uses the terminal itself, so the front end is told
     /// when a question begins and ends.
     Direct,
+    /// Like `Direct`, but every delta is an update of its own, and the updates have all details.
+    Detailed,
 }
 
 /// Forwards the engine's updates to a front end.
@@ -82,6 +84,11 @@ impl<S: UpdateSink> UpdateFront<S> {
     /// For a front end on the thread of the session that prints everything at once.
     pub fn direct(sink: S) -> UpdateFront<S> {
         UpdateFront::new(sink, UpdateDelivery::Direct)
+    }
+
+    /// For a front end on the thread of the session that prints each event of a reply with its details.
+    pub fn detailed(sink: S) -> UpdateFront<S> {
+        UpdateFront::new(sink, UpdateDelivery::Detailed)
     }
 
     fn new(sink: S, delivery: UpdateDelivery) -> UpdateFront<S> {
@@ -121,9 +128,17 @@ impl UpdateFront<Sender<front::Update>> {
 impl<S: UpdateSink> Front for UpdateFront<S> {
     fn on_update(&mut self, update: Update<'_>) {
         let Update::Event { event, fold } = update else { return self.on_other_update(update) };
-        if !self.joiner.join(event, |update| self.sink.take(update))
-            && let Some(update) = front::Update::of(event, fold)
-        {
+        if self.joiner.join(event, |update| self.sink.take(update)) {
+            if self.delivery == UpdateDelivery::Detailed {
+                self.flush_deltas();
+            }
+            return;
+        }
+        let update = match self.delivery {
+            UpdateDelivery::Channel | UpdateDelivery::Direct => front::Update::of(event, fold),
+            UpdateDelivery::Detailed => front::Update::detailed(event, fold),
+        };
+        if let Some(update) = update {
             self.sink.take(update);
         }
     }
@@ -131,7 +146,7 @@ impl<S: UpdateSink> Front for UpdateFront<S> {
     fn flush(&mut self) {
         match self.delivery {
             UpdateDelivery::Channel => self.joiner.flush_if_due(Instant::now(), |update| self.sink.take(update)),
-            UpdateDelivery::Direct => self.flush_deltas(),
+            UpdateDelivery::Direct | UpdateDelivery::Detailed => self.flush_deltas(),
         }
         self.sink.flush();
     }
@@ -167,6 +182,9 @@ impl<S: UpdateSink> UpdateFront<S> {
             })),
             Update::Retrying { after, attempt, why } => front::Update::Retrying { after, attempt, why: why.to_owned() },
             Update::TurnNotice(notice) => front::Update::TurnNotice(notice.clone()),
+            Update::LeftOut(loss) if self.delivery == UpdateDelivery::Detailed => {
+                front::Update::Detail(Box::new(UpdateDetail::LeftOut(loss.to_string())))
+            }
             Update::LeftOut(loss) => front::Update::CommandOutput(front::CommandOutput::Line(loss.to_string())),
             Update::Noted(note) => front::Update::CommandOutput(front::CommandOutput::Line(note.to_owned())),
             Update::ToolStarted(call) => front::Update::ToolStarted(Box::new(call.clone())),
@@ -179,6 +197,10 @@ impl<S: UpdateSink> UpdateFront<S> {
                 self.questions_asked += 1;
                 let id = QuestionId(self.questions_asked);
                 front::Update::QuestionAsked(Box::new(PendingQuestion { id, about: question.clone() }))
+            }
+            Update::Answered { id, permit } if self.delivery == UpdateDelivery::Detailed => {
+                let detail = UpdateDetail::Answered { call: id.to_owned(), permit: permit.clone() };
+                front::Update::Detail(Box::new(detail))
             }
             Update::Answered { .. } => front::Update::QuestionWithdrawn(QuestionId(self.questions_asked)),
             Update::Recorded(message) => {

@@ -35,6 +35,6 @@ mod tools;
 pub use body_stream::{BodyStep, BodyStream};
 pub use issued_thinking::{Verdict, VerdictKind};
 pub use receipt::{ReceiptModel, RequestReceipt};
-pub use script::{Behaviour, Script, ScriptError, ScriptOptions, behaviour_names};
+pub use script::{Behaviour, Script, ScriptError, ScriptOptions, ScriptedCall, behaviour_names};
 pub use server::{Bounds, RunningSimulator, Simulator};
 pub use service::{HttpRequest, HttpResponse, Service, Strictness};

@@ -381,6 +381,8 @@ impl OpenSession {
             | Update::Recorded(_)
             | Update::QuestionAsked(_)
             | Update::QuestionWithdrawn(_) => (),
+            // An editor asks for no details.
+            Update::Detail(_) => (),
             // What was sent cannot be taken back, and an editor has its own history and signals.
             Update::NotSteered { .. }
             | Update::Restored(_)

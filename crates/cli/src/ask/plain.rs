@@ -473,6 +473,8 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             Update::TurnEnded(_) | Update::Sealed { .. } | Update::Usage(_) | Update::Recorded(_) => (),
             // A single turn has neither commands nor a screen, and ids are not printed.
             Update::SessionStored(_) | Update::MessageStored(_) => (),
+            // Text has no room for details.
+            Update::Detail(_) => (),
             Update::Restored(_)
             | Update::Undone(_)
             | Update::NotSent { .. }

@@ -14,9 +14,10 @@ use aside_core::permission_question::{Confinement, Network, PermissionQuestion, 
 use aside_core::settings::{Notify, ScreenTheme, ThinkingDisplay};
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 use aside_front::{
-    Attachment, Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, MouseMode, NextRequest, OpenedBlock,
-    OwnCommand, PendingQuestion, PermissionAnswer, ProfileAction, QuestionId, ScreenSettings, Sending,
-    SessionCompletion, ShellOutput, Status, SteeringError, TerminalAction, Tier, ToolMode, UndoPart, Update,
+    Attachment, Command, CommandOutput, CompletionLists, DecisionRow, DetailedOpening, MessagePart, MouseMode,
+    NextRequest, OpenedBlock, OwnCommand, PendingQuestion, PermissionAnswer, ProfileAction, QuestionId, ScreenSettings,
+    Sending, SessionCompletion, ShellOutput, Status, SteeringError, TerminalAction, Tier, ToolMode, UndoPart, Update,
+    UpdateDetail,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,6 +44,7 @@ fn update_name(update: &Update) -> &'static str {
         Update::ToolEnded(_) => "toolEnded",
         Update::Recorded(_) => "recorded",
         Update::TurnEnded(_) => "turnEnded",
+        Update::Detail(_) => "detail",
         Update::QuestionAsked(_) => "questionAsked",
         Update::QuestionWithdrawn(_) => "questionWithdrawn",
         Update::CommandOutput(_) => "commandOutput",
@@ -65,7 +67,7 @@ fn update_name(update: &Update) -> &'static str {
     }
 }
 
-const N_UPDATES: usize = 38;
+const N_UPDATES: usize = 39;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
@@ -217,6 +219,32 @@ fn ends() -> Vec<TurnEnd> {
     ]
 }
 
+fn details() -> impl Iterator<Item = UpdateDetail> {
+    let block = BlockId(3);
+    let text = |text: &str| text.to_owned();
+    let openings = [
+        DetailedOpening::Text,
+        DetailedOpening::Thinking { source_field: text("reasoning_content"), id: Some(text("rs_1")) },
+        DetailedOpening::ToolCall { id: None, name: text("read") },
+        DetailedOpening::Unmodelled,
+    ];
+    let opened = openings.map(|opening| UpdateDetail::Opened { block, opening });
+    let sealed = [SealKind::Signature, SealKind::Encrypted].map(|kind| {
+        let seal = seal(kind).unwrap_or_else(|| panic!("a seal"));
+        UpdateDetail::Sealed { block, seal, value: blocks().into_iter().next().map(Box::new) }
+    });
+    let closed = blocks().into_iter().map(move |value| UpdateDetail::Closed { block, value: Some(Box::new(value)) });
+    let others = [
+        UpdateDetail::Item { block, index: 2 },
+        UpdateDetail::Closed { block, value: None },
+        UpdateDetail::Extra { block: None, name: text("citations") },
+        UpdateDetail::Extra { block: Some(block), name: text("index") },
+        UpdateDetail::LeftOut(text("an image is not sent")),
+        UpdateDetail::Answered { call: text("c1"), permit: PermissionAnswer::No(Some(text("not now"))) },
+    ];
+    opened.into_iter().chain(sealed).chain(closed).chain(others)
+}
+
 fn updates() -> Vec<Update> {
     let block = BlockId(3);
     let text = |text: &str| text.to_owned();
@@ -311,6 +339,7 @@ fn updates() -> Vec<Update> {
         Update::SessionStored(text("k3f9")),
         Update::MessageStored(7),
     ];
+    updates.extend(details().map(|detail| Update::Detail(Box::new(detail))));
     updates.extend(blocks().into_iter().map(|value| Update::Closed { block, value: Box::new(value) }));
     updates.extend(NoteCode::ALL.map(|code| Update::Noted(Note::new(code, text("odd")))));
     updates.extend(

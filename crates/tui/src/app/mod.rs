@@ -369,11 +369,13 @@ impl App {
             rest.clear();
         }
         let room = room_for(&rest);
-        // A shortened model name is useless.
+        // A shortened model name is useless, and so are the first words of a reason.
         let is_plain_wait = self.activity == TurnActivity::Waiting && !self.permission_prompt.is_waiting();
-        let what = what.map(|what| match width_of(&what) > room && is_plain_wait {
-            true => "waiting".to_owned(),
-            false => ellipsize(&what, room),
+        let is_retry = matches!(self.activity, TurnActivity::Retrying { .. });
+        let what = what.map(|what| match what.split_once(',') {
+            _ if width_of(&what) > room && is_plain_wait => "waiting".to_owned(),
+            Some((wait, _)) if width_of(&what) > room && is_retry && room < REASON_ROOM => wait.to_owned(),
+            Some(_) | None => ellipsize(&what, room),
         });
         let parts: Vec<String> = what.into_iter().chain([rest]).filter(|part| !part.is_empty()).collect();
         Some(format!("{spinner} {}", parts.join(" · ")))
@@ -499,6 +501,7 @@ impl App {
             LocalCommand::CopyAnswer => {
                 return self.copy_last(|item| matches!(item, TranscriptItem::Text(doc) if !doc.is_blank()), "answer");
             }
+            LocalCommand::CopyCode => return self.copy_code(),
             LocalCommand::CopyThinking => {
                 return self.copy_last(|item| matches!(item, TranscriptItem::Thinking(_)), "thought");
             }
@@ -575,6 +578,20 @@ impl App {
     fn copy_last(&mut self, wanted: impl Fn(&TranscriptItem) -> bool, name: &str) -> Vec<Command> {
         let found =
             self.last_item(wanted).and_then(|index| self.transcript.items().get(index)).map(TranscriptItem::copy_text);
+        self.copy_found(found, name)
+    }
+
+    /// Copies the last code block of the answers.
+    fn copy_code(&mut self) -> Vec<Command> {
+        let answers = self.transcript.items().iter().rev().filter(|item| matches!(item, TranscriptItem::Text(_)));
+        let found = answers.map(TranscriptItem::copy_text).find_map(|text| {
+            let nodes = aside_markdown::parse(&text);
+            aside_markdown::last_code(&nodes).map(str::to_owned)
+        });
+        self.copy_found(found, "code block")
+    }
+
+    fn copy_found(&mut self, found: Option<String>, name: &str) -> Vec<Command> {
         match found {
             Some(text) => {
                 self.toast(format!("{name} copied"));
@@ -591,6 +608,9 @@ impl App {
 fn copy(text: String) -> Command {
     Command::Terminal(TerminalAction::Copy(text))
 }
+
+/// With less room, a retry is shown without its reason.
+const REASON_ROOM: usize = 45;
 
 /// The commands of the session whose output is a page, like that of `/help` and `/sent`.
 const PAGES: [&str; 2] = ["/context", "/set"];

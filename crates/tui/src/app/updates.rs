@@ -135,6 +135,8 @@ impl App {
             Update::Ready => (),
             // It shows no ids.
             Update::SessionStored(_) | Update::MessageStored(_) => (),
+            // It asks for none.
+            Update::Detail(_) => (),
             Update::Interrupt => return self.stop(),
             Update::Quit => return vec![Command::Quit],
             Update::Suspend => return vec![Command::Terminal(TerminalAction::Suspend)],
@@ -173,6 +175,7 @@ impl App {
         if self.status.view != self.transcript.view() {
             self.transcript.set_view(self.status.view);
         }
+        self.composer.set_efforts(&self.status.efforts);
         let screen = self.status.screen;
         self.transcript.set_prose_width(screen.prose_width);
         if screen.theme != before.theme {

@@ -248,6 +248,8 @@ impl PlainSession {
             | Update::Models(_)
             | Update::PromptHistory(_)
             | Update::Suspend => (),
+            // A line terminal asks for none.
+            Update::Detail(_) => (),
             // Printed lines cannot be scrolled to.
             Update::GoTo { .. } => (),
         }

@@ -150,6 +150,7 @@ fn is_about_endpoint(repair: Repair) -> bool {
         | Repair::MoveParameter
         | Repair::OmitMember
         | Repair::AddMember
+        | Repair::DropBesideText
         | Repair::StripField
         | Repair::EffortNone
         | Repair::DropToolChoice => true,

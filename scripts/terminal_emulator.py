@@ -1,9 +1,13 @@
-"""A minimal terminal emulator that tells what is on the screen."""
+"""Just enough of a terminal emulator to tell what is on the screen. Needs no package."""
 
 import re
 import unicodedata
 
-SEQUENCE = re.compile(r"\x1b\[([?>=]?)([0-9;]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[P_^X].*?\x1b\\|\x1b[()][A-Za-z0-9]|\x1b[=>78cM]", re.S)
+SEQUENCE = re.compile(
+    r"\x1b(?:\[([0-9;:?<=>]*)([ -/]*[@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)|[P_^X][^\x1b]*\x1b\\|[()][A-Za-z0-9]|[=>78cDEHM])"
+)
+# A sequence that is longer than this is not one.
+LONGEST_SEQUENCE = 4096
 
 
 class Emulator:
@@ -23,23 +27,23 @@ class Emulator:
                 found = SEQUENCE.match(text, at)
                 if not found:
                     # An incomplete sequence continues in the next chunk.
-                    if len(text) - at < 64:
+                    if len(text) - at < LONGEST_SEQUENCE:
                         self.rest = text[at:]
                         return
                     at += 1
                     continue
-                if found.group(3):
-                    self.control(found.group(1), found.group(2), found.group(3))
+                if found.group(2):
+                    self.control(found.group(1), found.group(2))
                 at = found.end()
                 continue
             self.character(character)
             at += 1
 
-    def control(self, private, numbers, final):
-        values = [int(number) if number else 0 for number in numbers.split(";")]
-        first = values[0]
-        if private:
+    def control(self, parameters, final):
+        if re.search("[?<=>]", parameters) or len(final) > 1:
             return
+        values = [int(number) if number.isdigit() else 0 for number in parameters.split(";")]
+        first = values[0]
         if final in "Hf":
             self.y = min(max(first, 1), self.rows) - 1
             self.x = min(max(values[1] if len(values) > 1 else 1, 1), self.columns) - 1
@@ -55,7 +59,7 @@ class Emulator:
             self.x = min(max(first, 1), self.columns) - 1
         elif final == "d":
             self.y = min(max(first, 1), self.rows) - 1
-        elif final == "J" and first == 2:
+        elif final == "J" and first in (2, 3):
             self.cells = [[" "] * self.columns for _ in range(self.rows)]
         elif final == "J":
             self.cells[self.y][self.x:] = [" "] * (self.columns - self.x)
@@ -72,7 +76,7 @@ class Emulator:
             self.line_feed()
         elif character == "\b":
             self.x = max(self.x - 1, 0)
-        elif ord(character) < 32 or unicodedata.combining(character):
+        elif character < " " or unicodedata.combining(character) or character in "\u200d\ufe0f":
             return
         else:
             wide = 2 if unicodedata.east_asian_width(character) in "WF" else 1
