@@ -1,8 +1,6 @@
 //! What goes wrong around a gateway: processes that are killed, clients and providers
 //! that disappear or hang, and requests that mean harm.
 
-use std::io::{Read, Write};
-
 use crate::bombs::bombs;
 use crate::gateway_process::{
     GatewayProcess, HttpAnswer, Step, THOUGHT, Upstream, follow_up, held_upstream, question, thinking_reply, wait_for,
