@@ -159,7 +159,7 @@ pub(crate) fn rename_results(message: &Message, renamed: &[(String, String)]) ->
 }
 
 /// The provider's own ids for minted ones, in a message that stays as it is
-/// otherwise. It is known who made it, so nobody takes it for the target's.
+/// otherwise. It is known who made it, so it is not taken for the target's.
 pub(crate) fn with_own_ids(client: &Message, stored: &StoredReply) -> PutBack {
     let mut message = Message { origin: stored.message.origin.clone(), ..client.clone() };
     let mut renamed = Vec::new();

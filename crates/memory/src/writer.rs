@@ -12,7 +12,7 @@ use crate::read_gate::ReadGate;
 use crate::spill::Spill;
 use crate::store::{Store, WriteRow};
 
-/// How long rows that nobody waits for may wait for others. A reply is written at once, together with everything that
+/// How long rows without a waiting client may wait for others. A reply is written at once, together with everything that
 /// has arrived while the write before it ran.
 const GROUP_TIME: Duration = Duration::from_millis(50);
 /// At most so many rows are written together.
