@@ -1,6 +1,6 @@
 //! Permission questions as requests to the client.
 
-use aside_core::permission_question::{AnswerChoice, AnswerChoices, ProposedChange};
+use aside_core::permission_question::{AnswerChoice, AnswerChoices, ProposedChange, QuestionKind};
 use aside_front::{PendingQuestion, PermissionAnswer};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -61,8 +61,14 @@ pub(crate) fn request<'a>(
     tool_call.content.push(lines_content(&question.lines()));
     let scope = about.rememberable_scope().unwrap_or_default();
     let choices = AnswerChoices::new(about);
-    let option = |(choice, _)| {
+    let option = |(choice, _): (AnswerChoice, _)| {
         let (option_id, name, kind) = match choice {
+            AnswerChoice::Once if about.kind == QuestionKind::Undo => {
+                ("once", format!("Yes, {}", choice.label(about.kind)), "allow_once")
+            }
+            AnswerChoice::No if about.kind == QuestionKind::Undo => {
+                ("no", format!("No, {}", choice.label(about.kind)), "reject_once")
+            }
             AnswerChoice::Once => ("once", "Allow once".to_owned(), "allow_once"),
             AnswerChoice::Session => ("session", format!("Allow `{scope}` in this session"), "allow_always"),
             AnswerChoice::Project => ("project", format!("Always allow `{scope}` in this project"), "allow_always"),

@@ -189,6 +189,7 @@ pub mod frame;
 pub mod history;
 pub mod interchange;
 pub mod json;
+pub mod json_schema;
 pub mod json_text;
 pub mod json_value;
 pub mod mention;

@@ -38,6 +38,20 @@ pub struct PermissionQuestion {
     /// The whole change of a file, for front ends that show diffs themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ProposedChange>,
+    /// What the answers mean.
+    #[serde(default, skip_serializing_if = "QuestionKind::is_permission")]
+    pub kind: QuestionKind,
+}
+
+/// What a question is about. It decides the answers and their words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum QuestionKind {
+    /// Whether an action is allowed.
+    #[default]
+    Permission,
+    /// Whether `/undo` puts files back, too. A no undoes only the conversation.
+    Undo,
 }
 
 /// A file before and after an action.
@@ -168,6 +182,7 @@ impl PermissionQuestion {
             confinement: None,
             protected: None,
             change: None,
+            kind: QuestionKind::Permission,
         }
     }
 
@@ -235,13 +250,29 @@ impl AnswerChoice {
     }
 
     /// The words on its button.
-    pub fn label(self) -> &'static str {
+    pub fn label(self, kind: QuestionKind) -> &'static str {
+        match (kind, self) {
+            (QuestionKind::Undo, AnswerChoice::Once | AnswerChoice::Session | AnswerChoice::Project) => "the files too",
+            (QuestionKind::Undo, AnswerChoice::No | AnswerChoice::Message) => "only the conversation",
+            (QuestionKind::Permission, AnswerChoice::Once) => "once",
+            (QuestionKind::Permission, AnswerChoice::Session) => "this session",
+            (QuestionKind::Permission, AnswerChoice::Project) => "this project",
+            (QuestionKind::Permission, AnswerChoice::No) => "no",
+            (QuestionKind::Permission, AnswerChoice::Message) => "no, and why",
+        }
+    }
+}
+
+impl QuestionKind {
+    fn is_permission(&self) -> bool {
+        *self == QuestionKind::Permission
+    }
+
+    /// What the key does that stops.
+    pub fn stop_label(self) -> &'static str {
         match self {
-            AnswerChoice::Once => "once",
-            AnswerChoice::Session => "this session",
-            AnswerChoice::Project => "this project",
-            AnswerChoice::No => "no",
-            AnswerChoice::Message => "no, and why",
+            QuestionKind::Permission => "stops",
+            QuestionKind::Undo => "undoes nothing",
         }
     }
 }
@@ -250,6 +281,7 @@ impl AnswerChoice {
 /// selected, so that Enter alone does nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerChoices {
+    kind: QuestionKind,
     offered: Vec<AnswerChoice>,
     selected: Option<usize>,
 }
@@ -259,9 +291,19 @@ impl AnswerChoices {
     pub fn new(question: &PermissionQuestion) -> AnswerChoices {
         let longer = question.rememberable_scope().map(|_| [AnswerChoice::Session, AnswerChoice::Project]);
         let longer = longer.into_iter().flatten();
-        let offered =
-            std::iter::once(AnswerChoice::Once).chain(longer).chain([AnswerChoice::No, AnswerChoice::Message]);
-        AnswerChoices { offered: offered.collect(), selected: None }
+        let offered = match question.kind {
+            QuestionKind::Permission => std::iter::once(AnswerChoice::Once)
+                .chain(longer)
+                .chain([AnswerChoice::No, AnswerChoice::Message])
+                .collect(),
+            QuestionKind::Undo => vec![AnswerChoice::Once, AnswerChoice::No],
+        };
+        AnswerChoices { kind: question.kind, offered, selected: None }
+    }
+
+    /// What the question is about.
+    pub fn kind(&self) -> QuestionKind {
+        self.kind
     }
 
     /// Removes the lasting answers, because what they cover cannot be shown.

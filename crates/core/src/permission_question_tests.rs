@@ -160,3 +160,18 @@ proptest! {
         prop_assert_eq!(joined.strip_prefix('\n').unwrap_or(""), shown);
     }
 }
+
+#[test]
+fn t21_the_answers_to_an_undo_fit_an_undo() {
+    let question = PermissionQuestion {
+        covers: Some("undo".to_owned()),
+        kind: QuestionKind::Undo,
+        ..PermissionQuestion::new("undo", "put 2 files back too?", Risk::Writes)
+    };
+    let choices = AnswerChoices::new(&question);
+    let labels: Vec<(char, &str)> =
+        choices.iter().map(|(choice, _)| (choice.key(), choice.label(choices.kind()))).collect();
+    assert_eq!(labels, [('y', "the files too"), ('n', "only the conversation")]);
+    assert!(!choices.offers_lasting());
+    assert_eq!(choices.kind().stop_label(), "undoes nothing");
+}

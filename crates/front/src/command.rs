@@ -116,6 +116,9 @@ pub enum TerminalAction {
 /// The ids of the user's own command lines begin with this; those of a model's calls do not.
 pub const USER_CALL_PREFIX: &str = "user!";
 
+/// The same for a command line whose output is the next message, so that a front end need not show it twice.
+pub const SENT_CALL_PREFIX: &str = "user!!";
+
 /// Who gets the output of the user's command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -25,7 +25,8 @@ pub use aside_core::permission_question::{PermissionAnswer, Tier};
 pub use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 pub use aside_core::tool_mode::ToolMode;
 pub use command::{
-    Attachment, Command, MouseMode, ProfileAction, ShellOutput, TerminalAction, USER_CALL_PREFIX, UndoPart,
+    Attachment, Command, MouseMode, ProfileAction, SENT_CALL_PREFIX, ShellOutput, TerminalAction, USER_CALL_PREFIX,
+    UndoPart,
 };
 pub use delta_joiner::DeltaJoiner;
 pub use delta_text::DeltaText;

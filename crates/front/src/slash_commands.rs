@@ -24,7 +24,7 @@ table! {
     "thinking", "[full|live|collapsed|off]", "set the view of thinking; without an argument, switch to the next";
     "answer", "", "stop thinking and answer now";
     "reader", "", "read the last thinking on the whole screen";
-    "copy", "[answer|thinking]", "copy the last answer or thinking to the clipboard";
+    "copy", "[answer|code|thinking]", "copy the last answer, code block or thinking to the clipboard";
     "sent", "", "show which thinking the last request sent back, and why";
     "context", "", "show what uses the context window, and what is held back";
     "tools", "[on|off [NAME]]", "list the model's tools; turn all, one, or those of a server on or off";
@@ -66,6 +66,8 @@ pub enum LocalCommand {
     Reader,
     AnswerNow,
     CopyAnswer,
+    /// The last code block of an answer.
+    CopyCode,
     CopyThinking,
     Sent,
     NextMode,
@@ -144,8 +146,9 @@ fn parse_known(name: &str, rest: &str) -> ParsedLine {
         "answer" => ParsedLine::Local(LocalCommand::AnswerNow),
         "copy" => match rest {
             "" | "answer" => ParsedLine::Local(LocalCommand::CopyAnswer),
+            "code" => ParsedLine::Local(LocalCommand::CopyCode),
             "thinking" => ParsedLine::Local(LocalCommand::CopyThinking),
-            other => invalid(format!("cannot copy `{other}`"), "answer or thinking"),
+            other => invalid(format!("cannot copy `{other}`"), "answer, code or thinking"),
         },
         "editor" => command(Command::Terminal(TerminalAction::Edit(String::new()))),
         "sent" => ParsedLine::Local(LocalCommand::Sent),
@@ -285,7 +288,7 @@ pub fn argument_words(name: &str) -> &'static [&'static str] {
         "thinking" => ThinkingDisplay::WORDS,
         "effort" => Effort::WORDS,
         "mode" => ToolMode::WORDS,
-        "copy" => &["answer", "thinking"],
+        "copy" => &["answer", "code", "thinking"],
         "mouse" => &["on", "off"],
         "theme" => ScreenTheme::WORDS,
         "profile" => &["load", "save", "delete", "list"],

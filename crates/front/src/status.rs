@@ -19,7 +19,7 @@ pub struct Status {
     pub effort: Option<String>,
     /// Computed from `reasoning.display` and `reasoning.includeInResponse`.
     pub view: ThinkingDisplay,
-    /// The effort levels that the model accepts; empty if it has none, or they are not known.
+    /// The effort levels that the model accepts; empty if none is ever sent to it.
     #[serde(default)]
     pub efforts: Vec<String>,
     /// The user switched thinking off.
@@ -108,7 +108,7 @@ pub struct CompletionLists {
     pub tools: Vec<String>,
     /// Permissions that can be revoked.
     pub rules: Vec<String>,
-    /// The effort levels of the model; empty if unknown.
+    /// The effort levels of the model, as in the status.
     #[serde(default)]
     pub efforts: Vec<String>,
     /// The user's own commands.

@@ -9,4 +9,4 @@ pub mod stream;
 pub mod tree;
 
 pub use stream::{MarkdownChange, MarkdownStream};
-pub use tree::{Inline, Node, parse};
+pub use tree::{Inline, Node, last_code, parse};

@@ -57,6 +57,16 @@ pub enum Node {
     Rule,
 }
 
+/// The text of the last code block, in quotes and lists too.
+pub fn last_code(nodes: &[Node]) -> Option<&str> {
+    nodes.iter().rev().find_map(|node| match node {
+        Node::Code { text, .. } => Some(text.as_str()),
+        Node::Quote { nodes } => last_code(nodes),
+        Node::List { items, .. } => items.iter().rev().find_map(|nodes| last_code(nodes)),
+        Node::Paragraph { .. } | Node::Heading { .. } | Node::Table { .. } | Node::Rule => None,
+    })
+}
+
 /// The alignment of a table column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

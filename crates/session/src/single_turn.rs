@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aside_core::block::Block;
+use aside_core::json_schema::{self, SchemaMismatch};
 use aside_core::message::{Message, Role};
 use aside_core::model_table::Cost;
 use aside_core::parameters::{ResponseFormat, ResponseSchema};
@@ -157,6 +158,21 @@ impl SingleTurn {
             }
             None => Ok(()),
         }
+    }
+
+    /// Where the answer does not fit the schema that was asked for. The provider should have seen to it.
+    pub fn schema_mismatch(&self) -> Option<SchemaMismatch> {
+        let session = &self.active.session;
+        let ResponseFormat::Schema(schema) = &session.parameters.response_format else { return None };
+        let branch = session.history.branch();
+        let (_, answer) = branch.last().filter(|(_, message)| message.role == Role::Assistant)?;
+        let texts = answer.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.text.as_str()),
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
+                None
+            }
+        });
+        json_schema::check_text(&schema.schema, &texts.collect::<String>()).err()
     }
 
     /// The `[keys]` table of config.toml, as written.

@@ -1,6 +1,7 @@
 //! Starts a session for every front end: picks the model, finds its key, sets up
 //! tools and the system prompt.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use aside_core::conversation::Conversation;
 use aside_core::dialect::{Dialects, Tokenizer};
 use aside_core::history::History;
 use aside_core::permission_question::Tier;
-use aside_core::settings::{Layer, SettingKey};
+use aside_core::settings::{Layer, SettingKey, Settings};
 use aside_core::tokens::TokenCounter;
 use aside_core::tool_mode::ToolMode;
 use aside_engine::attachments::{self, AttachedPrompt};
@@ -118,8 +119,12 @@ pub struct ActiveSession {
     pub user_folders: UserFolders,
     /// The active profile.
     pub profile: Option<ProfileName>,
-    /// The effort levels that the model accepts, as far as they are known.
+    /// The effort levels that the model accepts; empty if none is ever sent to it.
     pub efforts: Vec<String>,
+    /// Nothing was found but the simulator.
+    pub(crate) simulator_is_fallback: bool,
+    /// Settings for this run, which win over those of a stored session.
+    overrides: Overrides,
     /// The `[keys]` table, for a front end that has keys.
     pub keys: Vec<KeyEntry>,
     /// The configured providers, for `switch`.
@@ -153,14 +158,6 @@ impl ActiveSession {
         }
     }
 
-    /// The effort levels that the model is known to have.
-    pub(crate) fn efforts(&self) -> Vec<String> {
-        let dialects = self.session.dialects();
-        let providers = Providers { dialects: &dialects, tables: &self.tables, env: &env_var };
-        let found = providers.resolve(&self.model, None).ok();
-        found.and_then(|provider| provider.facts.efforts).map(|efforts| efforts.value).unwrap_or_default()
-    }
-
     /// Whether requests to this provider have a key.
     pub(crate) fn has_key(&self, dialect: &aside_core::dialect::Dialect) -> bool {
         dialect.api_key_env.as_deref().is_some_and(|name| env_var(name).is_some())
@@ -192,6 +189,26 @@ impl ActiveSession {
         self.session.settings = settings;
         self.model = full_name;
         self.efforts = efforts;
+        Ok(())
+    }
+
+    /// Replaces the settings of this session with those of a stored one. The view of thinking stays, unless the stored
+    /// session has its own.
+    pub(crate) fn restore_settings(
+        &mut self,
+        stored: &BTreeMap<String, String>,
+        notify: &dyn Fn(&str),
+    ) -> Result<(), HintedError> {
+        let mut settings = self.session.settings.clone();
+        let is_view = |key: SettingKey| matches!(key, SettingKey::Display | SettingKey::IncludeInResponse);
+        let left: Vec<SettingKey> =
+            settings.layer(Layer::Session).map(|(key, _)| key).filter(|key| !is_view(*key)).collect();
+        for key in left {
+            settings.unset(Layer::Session, key.name()).map_err(|error| setting_error(&error))?;
+        }
+        add_stored_settings(&mut settings, stored, notify)?;
+        self.overrides.apply(&mut settings)?;
+        self.session.settings = settings;
         Ok(())
     }
 
@@ -245,6 +262,7 @@ pub async fn start_session(
     let server_names = tables.iter().filter(|table| table.enabled).map(|table| table.name.clone()).collect();
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
     let session = resumed.and_then(|resumed| resumed.model.as_deref());
+    let mut simulator_is_fallback = false;
     let named = NamedModels { flag: options.model.as_deref(), session, ..loaded.named_models() };
     let choice = match named.first() {
         Some(choice) => choice,
@@ -259,6 +277,7 @@ pub async fn start_session(
                 false => by_key,
             };
             notify(&format!("{}: {}", choice.name, choice.why));
+            simulator_is_fallback = choice.is_simulated();
             choice
         }
     };
@@ -269,15 +288,8 @@ pub async fn start_session(
     }
     let mut settings = loaded.settings.clone();
     provider.apply_defaults(&mut settings);
-    for (key, value) in resumed.iter().flat_map(|resumed| &resumed.settings) {
-        // An imported session is untrusted and must not make us send a file.
-        let names_files =
-            key == SettingKey::SystemPrompt.name() && value.starts_with('@') || key == SettingKey::ProjectFiles.name();
-        if names_files {
-            notify(&format!("note: {key} of the session names files and is not used"));
-            continue;
-        }
-        settings.set(Layer::Session, key, value).map_err(|error| setting_error(&error))?;
+    if let Some(resumed) = resumed {
+        add_stored_settings(&mut settings, &resumed.settings, notify)?;
     }
     overrides.apply(&mut settings)?;
     let simulator = match provider.endpoint {
@@ -330,6 +342,8 @@ pub async fn start_session(
         user_folders: user_folders.clone(),
         profile: loaded.profile.map(|(name, _)| name),
         efforts,
+        simulator_is_fallback,
+        overrides: overrides.clone(),
         keys: loaded.keys,
         tables: loaded.providers,
         simulator_rate: options.simulator_rate,
@@ -341,6 +355,25 @@ pub async fn start_session(
         restorer,
         work: user_work,
     })
+}
+
+/// Adds the settings of a stored session.
+fn add_stored_settings(
+    settings: &mut Settings,
+    stored: &BTreeMap<String, String>,
+    notify: &dyn Fn(&str),
+) -> Result<(), HintedError> {
+    for (key, value) in stored {
+        // An imported session is untrusted and must not make us send a file.
+        let names_files =
+            key == SettingKey::SystemPrompt.name() && value.starts_with('@') || key == SettingKey::ProjectFiles.name();
+        if names_files {
+            notify(&format!("note: {key} of the session names files and is not used"));
+            continue;
+        }
+        settings.set(Layer::Session, key, value).map_err(|error| setting_error(&error))?;
+    }
+    Ok(())
 }
 
 /// Adds the servers of a front end. The user's own server of the same name counts.
@@ -366,8 +399,13 @@ impl Vocabularies for LoggedVocabularies {
     }
 }
 
-/// The effort levels that the provider's model accepts.
+/// The effort levels that the provider's model accepts. The table of models may know levels for which the dialect has
+/// no parameter; they would not be sent.
 fn efforts(provider: &Provider) -> Vec<String> {
+    let parameter = &provider.dialect.rules(Some(&provider.model)).ask.effort;
+    if provider.dialect.unknown || parameter.path.is_empty() || parameter.values.is_empty() {
+        return Vec::new();
+    }
     provider.facts.efforts.as_ref().map(|efforts| efforts.value.clone()).unwrap_or_default()
 }
 

@@ -1,5 +1,5 @@
-//! Arguments for a tool call: only the required properties, with values that satisfy the
-//! tool's JSON schema.
+//! Arguments for a tool call, and answers for which the request has a schema: only the
+//! required properties, with values that satisfy the JSON schema.
 
 use std::cell::Cell;
 
@@ -23,6 +23,12 @@ pub(crate) fn arguments(tool: &ToolSpec, nth: usize) -> String {
     let reads_files = words_of(&tool.name).iter().any(|word| word == "read");
     let generator = ArgumentGenerator { root: &root, reads_files, nth, visits: Cell::new(0) };
     Value::Object(generator.object(&generator.resolved(&root, MAX_DEPTH), MAX_DEPTH)).to_string()
+}
+
+/// A value that satisfies a schema.
+pub(crate) fn fitting_value(schema: &Value) -> Value {
+    let generator = ArgumentGenerator { root: schema, reads_files: false, nth: 0, visits: Cell::new(0) };
+    generator.value("answer", schema, MAX_DEPTH)
 }
 
 struct ArgumentGenerator<'a> {
@@ -234,6 +240,25 @@ mod tests {
         for (name, called, schema, expected) in cases {
             let tool = ToolSpec::new(called, "", schema);
             assert_eq!(arguments(&tool, 0), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn x4_an_answer_fits_the_schema_of_the_request() {
+        #[rustfmt::skip]
+        let cases = [
+            r#"{"type":"object","properties":{"depth":{"type":"number","minimum":3},"unit":{"enum":["m","ft"]}},"required":["depth","unit"],"additionalProperties":false}"#,
+            r#"{"type":"array","minItems":2,"items":{"type":"object","properties":{"n":{"type":"integer","exclusiveMinimum":4}},"required":["n"]}}"#,
+            r#"{"type":"string","minLength":30}"#,
+            r#"{"anyOf":[{"type":"null"},{"type":"boolean"}]}"#,
+            r#"{"const":7}"#,
+            r#"{}"#,
+            r##"{"$defs":{"P":{"type":"object","properties":{"x":{"type":"number","maximum":-2}},"required":["x"]}},"type":"object","properties":{"p":{"$ref":"#/$defs/P"}},"required":["p"]}"##,
+        ];
+        for schema in cases {
+            let schema: Value = serde_json::from_str(schema).unwrap();
+            let value = fitting_value(&schema);
+            assert_eq!(aside_core::json_schema::check(&schema, &value), Ok(()), "{schema}: {value}");
         }
     }
 }

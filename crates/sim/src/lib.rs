@@ -37,6 +37,6 @@ pub use body_stream::{BodyStep, BodyStream};
 pub use http_exchange::{HttpRequest, HttpResponse};
 pub use issued_thinking::{Verdict, VerdictKind};
 pub use receipt::{ReceiptModel, RequestReceipt};
-pub use script::{Behaviour, Script, ScriptError, ScriptOptions, behaviour_names};
+pub use script::{Behaviour, Script, ScriptError, ScriptOptions, ScriptedCall, behaviour_names};
 pub use server::{Bounds, RunningSimulator, Simulator};
 pub use service::{Service, Strictness};

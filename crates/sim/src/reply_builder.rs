@@ -260,14 +260,20 @@ impl<'a> ReplyBuilder<'a> {
 
     /// Parallel calls of one tool.
     pub(crate) fn add_calls(&mut self, tool: &ToolSpec, times: u32) {
+        let arguments = (0..usize::try_from(times).unwrap_or(1)).map(|nth| arguments::arguments(tool, nth));
+        self.add_calls_with(tool, arguments);
+    }
+
+    /// Parallel calls of one tool with these arguments.
+    pub(crate) fn add_calls_with(&mut self, tool: &ToolSpec, arguments: impl IntoIterator<Item = String>) {
         self.add_text(fixed_text(""));
-        for nth in 0..usize::try_from(times).unwrap_or(1) {
+        for (nth, arguments) in arguments.into_iter().enumerate() {
             if self.is_exhausted() {
                 return;
             }
             let id = self.format.call_ids.then(|| self.rng.id("call_"));
             let block = self.open(OwnedOpening::ToolCall { id: id.clone(), name: tool.name.clone() });
-            let arguments = fixed_text(&arguments::arguments(tool, nth));
+            let arguments = fixed_text(&arguments);
             let written: String = arguments.tokens().take(self.budget).collect();
             self.add_call_extras(block, tool, id, &written, nth == 0);
             self.write_text(block, arguments);

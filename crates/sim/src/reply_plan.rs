@@ -7,17 +7,20 @@ use aside_core::block::Block;
 use aside_core::dialect::{Dialect, ErrorRow, PrefixCheck, Rules};
 use aside_core::event::Ending;
 use aside_core::message::{Message, Role};
+use aside_core::parameters::{ResponseFormat, ToolChoice};
+use aside_core::protocol::Protocol;
 use aside_core::rules::RequestedThinking;
 use aside_core::wire::ClientRequest;
+use serde_json::json;
 use siphasher::sip::SipHasher13;
 
 use crate::generated_text::{GeneratedText, SeededRng, TITLES, fixed_text};
 use crate::reply_builder::ReplyBuilder;
-use crate::script::{Behaviour, MAX_TOKENS, Script, last_user_text, last_user_turn, without_script};
+use crate::script::{Behaviour, MAX_TOKENS, Script, ScriptedCall, last_user_text, last_user_turn, without_script};
 use crate::seal::SealContext;
 use crate::thinking_format::{ReplyFormat, RequestedFormat};
 use crate::timeline::{TimelineStep, insert_midway};
-use crate::tools;
+use crate::{arguments, tools};
 
 /// How many tokens a looping reply has without an explicit limit.
 const LOOP_TOKENS: usize = 400;
@@ -82,6 +85,21 @@ impl ReplyContext<'_> {
                 self.conclude_tagged(&mut builder, "", &close)
             }
             Behaviour::Echo => self.echo(&mut builder),
+            Behaviour::Calls(calls) => self.scripted_calls(&mut builder, &calls),
+            Behaviour::Decline => {
+                self.think(&mut builder);
+                builder.add_answer(fixed_text("I cannot help with that."));
+                match self.dialect.protocol {
+                    // A refusal is a kind of text there, which is not simulated.
+                    Protocol::OpenaiResponses => Ending::ContentFilter,
+                    Protocol::OpenaiChat
+                    | Protocol::Anthropic
+                    | Protocol::Gemini
+                    | Protocol::Ollama
+                    | Protocol::Bedrock
+                    | Protocol::Cohere => Ending::Refusal,
+                }
+            }
             Behaviour::Plain => self.plain(&mut builder),
             // Faults in delivery, and faults that have already happened.
             Behaviour::Think
@@ -228,8 +246,37 @@ impl ReplyContext<'_> {
         }
     }
 
-    /// The answer always says that it comes from a simulator.
+    /// The next call of the script, or the final answer.
+    fn scripted_calls(&self, builder: &mut ReplyBuilder<'_>, calls: &[ScriptedCall]) -> Ending {
+        self.think(builder);
+        let done = steps_taken(&self.incoming.messages);
+        let Some(call) = usize::try_from(done).ok().and_then(|done| calls.get(done)) else {
+            return self.conclude(builder, &format!(" Steps with tools in this turn: {done}."));
+        };
+        let is_allowed = match &self.incoming.parameters.tool_choice {
+            ToolChoice::Never => false,
+            ToolChoice::Named(name) => *name == call.tool,
+            ToolChoice::Allowed { names, .. } => names.contains(&call.tool),
+            ToolChoice::Auto | ToolChoice::Required => true,
+        };
+        match self.incoming.tools.iter().find(|tool| tool.name == call.tool && is_allowed) {
+            Some(tool) => {
+                builder.add_calls_with(tool, [call.arguments.clone()]);
+                Ending::ToolCalls
+            }
+            None => {
+                self.conclude(builder, &format!(" The tool `{}` was not offered, so it was not called.", call.tool))
+            }
+        }
+    }
+
+    /// The answer says that it comes from a simulator, unless the request wants JSON.
     fn answer(&self, builder: &mut ReplyBuilder<'_>, remark: &str) -> String {
+        match &self.incoming.parameters.response_format {
+            ResponseFormat::Schema(schema) => return arguments::fitting_value(&schema.schema).to_string(),
+            ResponseFormat::Json => return json!({ "answer": "simulated" }).to_string(),
+            ResponseFormat::Text | _ => (),
+        }
         let prompt = without_script(&last_user_text(&self.incoming.messages).unwrap_or_default());
         let mut excerpt: String = prompt.chars().take(MAX_QUOTE_CHARS).collect();
         if excerpt.len() < prompt.len() {

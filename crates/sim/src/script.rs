@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
+use serde_json::{Map, Value};
 
 /// A line of the last user message with this prefix is a script.
 const SCRIPT_PREFIX: &str = "sim:";
@@ -57,6 +58,18 @@ pub enum Behaviour {
     ContentType,
     /// A delay before the status and headers.
     SlowHeaders(Duration),
+    /// These tool calls, one per step, then the answer.
+    Calls(Vec<ScriptedCall>),
+    /// The model refuses to answer.
+    Decline,
+}
+
+/// A tool call whose arguments the script names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScriptedCall {
+    pub tool: String,
+    /// A JSON object.
+    pub arguments: String,
 }
 
 impl Behaviour {
@@ -82,10 +95,12 @@ enum BehaviourArgument {
     Number(fn(u32) -> Behaviour, u32),
     Seconds(fn(Duration) -> Behaviour, f64),
     Word(fn(&str) -> Option<Behaviour>),
+    /// The rest of the line.
+    Rest(fn(&str) -> Option<Behaviour>),
 }
 
 #[rustfmt::skip]
-const BEHAVIOURS: [(&str, BehaviourArgument, &str); 22] = [
+const BEHAVIOURS: [(&str, BehaviourArgument, &str); 24] = [
     ("plain",          BehaviourArgument::None(|| Behaviour::Plain),                        ""),
     ("think",          BehaviourArgument::None(|| Behaviour::Think),                        ""),
     ("thoughts",       BehaviourArgument::Number(Behaviour::Thoughts, 2),                      " N"),
@@ -108,12 +123,22 @@ const BEHAVIOURS: [(&str, BehaviourArgument, &str); 22] = [
     ("refuse",         BehaviourArgument::Word(|row| Some(Behaviour::Refuse(row.to_owned()))), " ROW [times=1]"),
     ("content-type",   BehaviourArgument::None(|| Behaviour::ContentType),                  ""),
     ("slow-headers",   BehaviourArgument::Seconds(Behaviour::SlowHeaders, 5.0),                " SECONDS"),
+    ("call",           BehaviourArgument::Rest(parse_call),                                          " TOOL {ARGUMENTS}"),
+    ("decline",        BehaviourArgument::None(|| Behaviour::Decline),                      ""),
 ];
 
 const OPTION_NAMES: &str = "seed= rate= chunk= tokens= times=";
 
 fn parse_status(word: &str) -> Option<Behaviour> {
     word.parse().ok().filter(|code| (400..600).contains(code)).map(Behaviour::Status)
+}
+
+/// `TOOL {ARGUMENTS}`
+fn parse_call(rest: &str) -> Option<Behaviour> {
+    let (tool, arguments) = rest.split_once(char::is_whitespace)?;
+    let arguments: Map<String, Value> = serde_json::from_str(arguments.trim()).ok()?;
+    let arguments = Value::Object(arguments).to_string();
+    Some(Behaviour::Calls(vec![ScriptedCall { tool: tool.to_owned(), arguments }]))
 }
 
 /// Options of a script. The server's defaults apply where one is not set.
@@ -168,11 +193,20 @@ pub fn behaviour_names() -> String {
 
 impl Script {
     /// The script of a request. A line in its last user message overrides the suffix of
-    /// the model name.
+    /// the model name. Several lines with calls are the steps of one turn.
     pub fn for_request(suffix: Option<&str>, messages: &[Message]) -> Result<Script, ScriptError> {
         let from_name = suffix.map_or(Ok(Script::default()), Script::from_suffix)?;
-        let Some(line) = last_user_text(messages).and_then(|text| script_line(&text)) else { return Ok(from_name) };
-        let from_line = Script::parse(&line)?;
+        let text = last_user_text(messages).unwrap_or_default();
+        let Some(line) = script_line(&text) else { return Ok(from_name) };
+        let mut from_line = Script::parse(line)?;
+        if let Some(Behaviour::Calls(calls)) = &mut from_line.behaviour {
+            *calls = script_lines(&text).map(Script::parse).try_fold(Vec::new(), |mut all, script| {
+                if let Some(Behaviour::Calls(calls)) = script?.behaviour {
+                    all.extend(calls);
+                }
+                Ok(all)
+            })?;
+        }
         // A line with options only modifies the behaviour from the model name.
         match from_line.behaviour {
             Some(_) => Ok(from_line),
@@ -189,7 +223,10 @@ impl Script {
     pub fn parse(text: &str) -> Result<Script, ScriptError> {
         let mut script = Script::default();
         let mut awaiting_argument: Option<&(&'static str, BehaviourArgument, &'static str)> = None;
-        for word in text.split_whitespace() {
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            rest = after.trim_start();
             if let Some((key, value)) = word.split_once('=') {
                 script.options.set(key, value)?;
             } else if let Some((name, takes, usage)) = awaiting_argument.take() {
@@ -200,7 +237,18 @@ impl Script {
                 let known = BEHAVIOURS.iter().find(|(name, ..)| *name == word).filter(|_| script.behaviour.is_none());
                 let known = known.ok_or_else(unknown)?;
                 script.behaviour = known.1.without_argument();
-                awaiting_argument = (!matches!(known.1, BehaviourArgument::None(_))).then_some(known);
+                match known.1 {
+                    BehaviourArgument::None(_) => (),
+                    BehaviourArgument::Number(..) | BehaviourArgument::Seconds(..) | BehaviourArgument::Word(_) => {
+                        awaiting_argument = Some(known);
+                    }
+                    BehaviourArgument::Rest(_) => {
+                        let (name, takes, usage) = known;
+                        let wrong = || ScriptError::Argument { name, word: rest.to_owned(), takes: usage };
+                        script.behaviour = Some(takes.parse(rest).ok_or_else(wrong)?);
+                        rest = "";
+                    }
+                }
             }
         }
         match awaiting_argument {
@@ -219,7 +267,7 @@ impl BehaviourArgument {
             BehaviourArgument::None(behaviour) => Some(behaviour()),
             BehaviourArgument::Number(behaviour, number) => Some(behaviour(number)),
             BehaviourArgument::Seconds(behaviour, seconds) => Some(behaviour(Duration::from_secs_f64(seconds))),
-            BehaviourArgument::Word(_) => None,
+            BehaviourArgument::Word(_) | BehaviourArgument::Rest(_) => None,
         }
     }
 
@@ -230,7 +278,7 @@ impl BehaviourArgument {
             BehaviourArgument::Seconds(behaviour, _) => {
                 word.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(behaviour)
             }
-            BehaviourArgument::Word(behaviour) => behaviour(word),
+            BehaviourArgument::Word(behaviour) | BehaviourArgument::Rest(behaviour) => behaviour(word),
         }
     }
 }
@@ -283,8 +331,12 @@ fn text_of(message: &Message) -> String {
 }
 
 /// The last script line. Clients add text before and after it.
-fn script_line(text: &str) -> Option<String> {
-    text.lines().rev().find_map(|line| line.trim().strip_prefix(SCRIPT_PREFIX).map(str::to_owned))
+fn script_line(text: &str) -> Option<&str> {
+    script_lines(text).next_back()
+}
+
+fn script_lines(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.lines().filter_map(|line| line.trim().strip_prefix(SCRIPT_PREFIX))
 }
 
 /// The text without its script lines.
@@ -303,6 +355,10 @@ mod tests {
         vec![Message::new(Role::User, vec![Block::Text(Text { text: text.to_owned(), ..Text::default() })])]
     }
 
+    fn call(tool: &str, arguments: &str) -> ScriptedCall {
+        ScriptedCall { tool: tool.to_owned(), arguments: arguments.to_owned() }
+    }
+
     #[test]
     fn x2_names_arguments_and_options_are_read() {
         #[rustfmt::skip]
@@ -313,6 +369,8 @@ mod tests {
             ("stall 0.5",           Some(Behaviour::Stall(Duration::from_millis(500))), ScriptOptions::default()),
             ("cut 12",              Some(Behaviour::Cut(12)),                          ScriptOptions::default()),
             ("status 429 times=1",  Some(Behaviour::Status(429)),                      ScriptOptions { times: Some(1), ..ScriptOptions::default() }),
+            ("call write {\"path\": \"a b\"}", Some(Behaviour::Calls(vec![call("write", r#"{"path":"a b"}"#)])), ScriptOptions::default()),
+            ("rate=9 call list {}", Some(Behaviour::Calls(vec![call("list", "{}")])),  ScriptOptions { rate: Some(9.0), ..ScriptOptions::default() }),
             ("refuse passed_back",  Some(Behaviour::Refuse("passed_back".into())),     ScriptOptions::default()),
             ("seed=7 rate=2.5",     None,                                              ScriptOptions { seed: Some(7), rate: Some(2.5), ..ScriptOptions::default() }),
             ("",                    None,                                              ScriptOptions::default()),
@@ -336,6 +394,10 @@ mod tests {
             ("stall -1",       "`stall` cannot take `-1`"),
             ("think seed=x",   "`x` is not a value for `seed`; options: seed= rate="),
             ("think colour=x", "`x` is not a value for `colour`"),
+            ("call",           "`call` cannot take ``; it is: call TOOL {ARGUMENTS}"),
+            ("call write",     "`call` cannot take `write`"),
+            ("call write [1]", "`call` cannot take `write [1]`"),
+            ("call write {",   "`call` cannot take `write {`"),
         ];
         for (text, message) in cases {
             let error = Script::parse(text).expect_err(text).to_string();
@@ -353,6 +415,7 @@ mod tests {
             ("options alone",    Some("tool-loop"),    "sim: seed=4",                        Some(Behaviour::ToolLoop(2)),  Some(4)),
             ("the last line",    None,                 "sim: plain\nsim: echo",              Some(Behaviour::Echo),         None),
             ("inside a word",    None,                 "a sim: plain",                       None,                          None),
+            ("calls in order",   None,                 "sim: plain\nsim: call a {}\nand\nsim: call b {}", Some(Behaviour::Calls(vec![call("a", "{}"), call("b", "{}")])), None),
         ];
         for (name, suffix, text, behaviour, seed) in cases {
             let script = Script::for_request(suffix, &user(text)).expect(name);

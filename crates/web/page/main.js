@@ -118,6 +118,7 @@ async function runLocal(local) {
     case "sent": return showSent();
     case "help": return showHelp(local.commands);
     case "copyAnswer": return copyText(transcript.lastAnswer(), byId("send"));
+    case "copyCode": return copyText(transcript.lastCode(), byId("send"));
     case "copyThinking": return copyText(transcript.lastThinking()?.text ?? "", byId("send"));
     case "reader": {
       const last = transcript.lastThinking();
@@ -198,12 +199,23 @@ function applyStatus(now) {
     view.value = now.view;
     transcript.setView(now.view);
   }
-  effort.value = now.effort ?? "default";
+  setEfforts(now);
   mode.value = now.mode ?? "ask";
   mode.parentElement?.toggleAttribute("hidden", !now.mode);
   if (document.activeElement !== model) model.value = now.model;
   const about = [now.model, now.tier ? `commands are confined: ${now.tier}` : "commands are not confined"].join(" · ");
   byId("welcome").querySelector(".welcome-model")?.replaceChildren(about);
+}
+
+/** Offers the levels that the model has, and the one that is set. @param {any} now */
+function setEfforts(now) {
+  const set = now.effort ?? "default";
+  const words = [...new Set(["default", ...now.efforts, "none", set])];
+  const shown = [...effort.options].map((option) => option.value);
+  if (words.join() !== shown.join()) {
+    effort.replaceChildren(...words.map((word) => el("option", { value: word }, `Effort: ${word}`)));
+  }
+  effort.value = set;
 }
 
 /** @param {any} now */
@@ -255,7 +267,6 @@ function applyHello(hello) {
     if (stream) stream.session = session;
     history.replaceState(null, "", `/s/${encodeURIComponent(session)}`);
   }
-  options(effort, ["default", ...hello.efforts], (word) => (word === "default" ? "Effort: default" : `Effort: ${word}`));
   options(mode, hello.modes, (word) => `Tools: ${word.replace("-", " ")}`);
   options(view, [...VIEWS], (word) => VIEW_NAMES[/** @type {keyof typeof VIEW_NAMES} */ (word)]);
   applyLists(hello.lists);

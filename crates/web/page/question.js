@@ -3,7 +3,7 @@
 // @ts-check
 import { byId, el } from "./dom.js";
 
-/** @typedef {{id: number, call: string, head: string, body: {text: string, isMarked: boolean, sign: string}[], facts: string[], covers: string | null, waitMs: number}} QuestionView */
+/** @typedef {{id: number, call: string, head: string, body: {text: string, isMarked: boolean, sign: string}[], facts: string[], covers: string | null, kind: "permission" | "undo", waitMs: number}} QuestionView */
 
 const LINE = /** @type {Record<string, string>} */ ({ "+": "added", "-": "removed", "@": "hunk", "": "plain" });
 
@@ -57,7 +57,7 @@ export class Questions {
     const facts = question.facts.length > 0 ? el("ul", { class: "question-facts" }, ...question.facts.map((fact) => el("li", {}, fact))) : null;
     const more = this.open.length > 1 ? el("p", { class: "question-more" }, `${this.open.length - 1} more after this one`) : null;
     this.root.replaceChildren(el("div", { role: "alertdialog", "aria-labelledby": "question-title", class: "question-card" },
-      el("p", { class: "question-kind" }, "Allow this?"), title, body ?? "", facts ?? "", this.buttons(question), more ?? ""));
+      el("p", { class: "question-kind" }, question.kind === "undo" ? "Undo the files too?" : "Allow this?"), title, body ?? "", facts ?? "", this.buttons(question), more ?? ""));
     this.root.hidden = false;
     // Not a button: Enter must not answer.
     title.focus();
@@ -82,17 +82,18 @@ export class Questions {
       all.push(button);
       row.append(button);
     };
-    add("Once", "allow", () => ({ type: "once" }));
+    const undoes = question.kind === "undo";
+    add(undoes ? "Yes, the files too" : "Once", "allow", () => ({ type: "once" }));
     if (question.covers !== null) {
       add("This session", "allow", () => ({ type: "session" }));
       add("This project", "allow", () => ({ type: "project" }));
     }
-    add("No", "deny", () => ({ type: "no", value: null }));
+    add(undoes ? "No, only the conversation" : "No", "deny", () => ({ type: "no", value: null }));
     const reason = /** @type {HTMLInputElement} */ (el("input", { type: "text", class: "question-reason", "aria-label": "Why not, for the model", placeholder: "No, because …" }));
     const refuse = () => reason.value.trim() && this.send(question.id, { type: "no", value: reason.value.trim() });
     reason.addEventListener("keydown", (event) => event.key === "Enter" && refuse());
     const covers = question.covers !== null ? el("p", { class: "question-covers" }, "Session and project also allow ", el("code", {}, question.covers)) : null;
     setTimeout(() => all.forEach((button) => (button.disabled = false)), question.waitMs);
-    return el("div", {}, row, reason, covers ?? "", say);
+    return el("div", {}, row, undoes ? "" : reason, covers ?? "", say);
   }
 }

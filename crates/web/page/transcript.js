@@ -417,6 +417,12 @@ export class Transcript {
     return /** @type {HTMLElement | undefined} */ (answers[answers.length - 1])?.innerText ?? "";
   }
 
+  /** The last code block of an answer. */
+  lastCode() {
+    const blocks = this.timeline.querySelectorAll(".answer pre code");
+    return blocks[blocks.length - 1]?.textContent ?? "";
+  }
+
   /** The last thinking that has text. */
   lastThinking() {
     return [...this.thinking()].filter((one) => one.view.bytes > 0 || one.text).at(-1);

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aside_core::permission_question::{AnswerChoices, IGNORE_KEYS_MS, PermissionAnswer};
-use aside_core::settings::Effort;
 use aside_core::tool_mode::ToolMode;
 use aside_front::slash_commands::COMMANDS;
 use aside_front::wording::{self, HintStyle, Severity};
@@ -338,7 +337,6 @@ impl HubState {
             "turn": self.turn.view(),
             "sent": self.sent,
             "notes": self.notes,
-            "efforts": Effort::WORDS.iter().copied().chain(["none"]).collect::<Vec<_>>(),
             "modes": ToolMode::WORDS,
             "commands": COMMANDS.iter().map(|entry| [entry.name, entry.arguments, entry.doc]).collect::<Vec<_>>(),
             "questions": self.questions.iter().map(|(question, asked)| question_view(question, *asked)).collect::<Vec<_>>(),

@@ -319,6 +319,7 @@ fn typed_command(command: Command) -> Result<Command, Box<Response>> {
         ParsedLine::Local(LocalCommand::Sent) => Err(local("sent", "")),
         ParsedLine::Local(LocalCommand::Reader) => Err(local("reader", "")),
         ParsedLine::Local(LocalCommand::CopyAnswer) => Err(local("copyAnswer", "")),
+        ParsedLine::Local(LocalCommand::CopyCode) => Err(local("copyCode", "")),
         ParsedLine::Local(LocalCommand::CopyThinking) => Err(local("copyThinking", "")),
         ParsedLine::Local(LocalCommand::Find(_)) => {
             let value = json!({"error": "invalid", "what": "the browser finds text in this page", "hint": "Ctrl+F"});

@@ -1,7 +1,7 @@
 //! What a tab shows of messages and blocks, as JSON.
 
 use aside_core::event::Usage;
-use aside_core::permission_question::{AnswerChoices, QuestionLayout, escape_unsafe, render};
+use aside_core::permission_question::{AnswerChoices, QuestionKind, QuestionLayout, escape_unsafe, render};
 use aside_front::PendingQuestion;
 use aside_front::command_result::command_lines;
 use aside_front::diff_lines::{DiffLine, DiffScanner, changed, has_diff};
@@ -248,6 +248,8 @@ pub(crate) struct QuestionView {
     pub facts: Vec<String>,
     /// What a lasting answer would cover; none if there is no such answer.
     pub covers: Option<String>,
+    /// What the answers mean.
+    pub kind: QuestionKind,
     /// For so many milliseconds more no answer counts.
     pub wait_ms: u64,
 }
@@ -285,6 +287,7 @@ impl QuestionView {
             head: rendered.head.clone(),
             body: body.collect(),
             facts: rendered.facts.clone(),
+            kind: about.kind,
             covers: about.rememberable_scope().filter(|_| lasting).map(|scope| escape_unsafe(&scope)),
             wait_ms,
         }

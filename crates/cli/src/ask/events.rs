@@ -18,6 +18,7 @@ use aside_session::single_turn::RunStats;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::outcome::TurnOutcome;
 use super::{outcome, wording};
 use crate::ExitStatus;
 
@@ -37,12 +38,17 @@ impl<O: Write> JsonEvents<O> {
     }
 
     /// Writes the statistics, if they are wanted, and the last line: the answer, or why there is none.
-    pub(crate) fn finish(mut self, end: &TurnEnd, exit: ExitStatus, stats: Option<&RunStats>) -> std::io::Result<()> {
+    pub(crate) fn finish(
+        mut self,
+        end: &TurnOutcome,
+        exit: ExitStatus,
+        stats: Option<&RunStats>,
+    ) -> std::io::Result<()> {
         if let Some(stats) = stats {
             self.write_value(&outcome::stats_json(stats));
         }
         if exit == ExitStatus::Done {
-            if *end == TurnEnd::Length {
+            if *end == TurnOutcome::Ended(TurnEnd::Length) {
                 self.write_notice("length", &end_message(end));
             }
             let answer = std::mem::take(&mut self.answer);
@@ -117,7 +123,7 @@ impl<O: Write> JsonEvents<O> {
     }
 }
 
-fn end_message(end: &TurnEnd) -> String {
+fn end_message(end: &TurnOutcome) -> String {
     wording::turn_end(end).1.map_or_else(|| "interrupted".to_owned(), |notice| notice.what)
 }
 

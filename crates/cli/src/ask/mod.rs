@@ -24,6 +24,7 @@ use crate::override_arguments::OverrideArguments;
 use crate::report::{print_hint, print_notice};
 use crate::session_arguments::SessionArguments;
 use crate::{ExitStatus, key_bindings};
+use outcome::TurnOutcome;
 use plain::{OutputStyle, PlainOutput, ThinkingOutput};
 
 /// Ask once and print the answer
@@ -99,7 +100,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     trust: bool,
 
-    /// Answer in JSON that fits the JSON schema in this file; fails if the model cannot be asked for that
+    /// Answer in JSON that fits the JSON schema in this file; fails if the model cannot be asked for
+    /// that, or if its answer does not fit
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
 
@@ -246,6 +248,7 @@ impl Arguments {
         if self.json {
             let mut events = events::JsonEvents::new(BufWriter::new(std::io::stdout().lock()));
             let end = turn.run(&mut UpdateFront::detailed(&mut events), asker, cancel, &print_notice).await;
+            let end = TurnOutcome::of(end, turn);
             let exit = signal.get().copied().unwrap_or(wording::turn_end(&end).0);
             let stats = self.stats.then(|| turn.stats());
             events.finish(&end, exit, stats.as_ref())?;
@@ -254,6 +257,7 @@ impl Arguments {
         let (out, err) = (BufWriter::new(std::io::stdout().lock()), BufWriter::new(std::io::stderr()));
         let mut plain = PlainOutput::new(out, err, self.style(turn));
         let end = turn.run(&mut UpdateFront::direct(&mut plain), asker, cancel, &print_notice).await;
+        let end = TurnOutcome::of(end, turn);
         plain.finish()?;
         let (outcome, notice) = wording::turn_end(&end);
         if let Some(EndNotice { what, hint, .. }) = notice {

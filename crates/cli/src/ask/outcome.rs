@@ -1,16 +1,46 @@
 //! The last line of `ask --json`, and `--stats`.
 
+use aside_core::json_schema::SchemaMismatch;
 use aside_core::model_table::Cost;
 use aside_core::turn::TurnEnd;
-use aside_session::single_turn::RunStats;
+use aside_session::single_turn::{RunStats, SingleTurn};
 use aside_session::usage::dollars;
 use serde_json::{Value, json};
 
 use crate::ExitStatus;
 
+/// How a turn of `ask` ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TurnOutcome {
+    Ended(TurnEnd),
+    /// An answer came, but not in the form that `--schema` wants.
+    WrongForm(SchemaMismatch),
+}
+
+impl TurnOutcome {
+    pub(crate) fn of(end: TurnEnd, turn: &SingleTurn) -> TurnOutcome {
+        let answered = matches!(end, TurnEnd::Answered | TurnEnd::Length);
+        match turn.schema_mismatch().filter(|_| answered) {
+            Some(mismatch) => TurnOutcome::WrongForm(mismatch),
+            None => TurnOutcome::Ended(end),
+        }
+    }
+}
+
 /// The `failed` event for the end of a turn without an answer.
-pub(crate) fn failed(end: &TurnEnd, exit: ExitStatus, message: &str) -> Value {
+pub(crate) fn failed(end: &TurnOutcome, exit: ExitStatus, message: &str) -> Value {
     let (outcome, status, code) = match end {
+        TurnOutcome::WrongForm(_) => ("error", None, Some("schema_mismatch")),
+        TurnOutcome::Ended(end) => end_fields(end),
+    };
+    json!({
+        "event": "failed", "outcome": outcome, "exit": exit as u8, "status": status, "code": code, "message": message,
+    })
+}
+
+/// The outcome, the HTTP status and the code.
+fn end_fields(end: &TurnEnd) -> (&'static str, Option<u16>, Option<&str>) {
+    match end {
         TurnEnd::Answered | TurnEnd::Length => ("error", None, None),
         TurnEnd::ThinkingOnly { .. } => ("thinking_only", None, None),
         TurnEnd::Empty => ("empty", None, None),
@@ -22,10 +52,7 @@ pub(crate) fn failed(end: &TurnEnd, exit: ExitStatus, message: &str) -> Value {
         TurnEnd::Unreachable(_) => ("error", None, Some("unreachable")),
         TurnEnd::OutOfSteps(_) => ("error", None, Some("max_steps")),
         TurnEnd::OutOfMoney { .. } => ("error", None, Some("max_cost")),
-    };
-    json!({
-        "event": "failed", "outcome": outcome, "exit": exit as u8, "status": status, "code": code, "message": message,
-    })
+    }
 }
 
 /// The `failed` event for a mistake that was found before anything was sent.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::permission_question::{
-    AnswerChoice, AnswerChoices, IGNORE_KEYS_MS, QuestionLayout, RenderedQuestion, Selected, render,
+    AnswerChoice, AnswerChoices, IGNORE_KEYS_MS, QuestionKind, QuestionLayout, RenderedQuestion, Selected, render,
 };
 use aside_engine::tools::{Asker, NobodyToAsk, PermissionAnswer, PermissionQuestion};
 use futures_util::future::BoxFuture;
@@ -208,7 +208,7 @@ fn print_newline() -> std::io::Result<()> {
 }
 
 fn print_choice(choice: AnswerChoice) -> std::io::Result<()> {
-    writeln!(std::io::stderr(), "\r\x1b[2Kallow? {}", choice.label())
+    writeln!(std::io::stderr(), "\r\x1b[2Kallow? {}", choice.label(QuestionKind::Permission))
 }
 
 /// The answers on one line; only their keys in a narrow terminal.
@@ -221,7 +221,7 @@ fn choices_line(choices: &AnswerChoices, width: usize) -> String {
         let labels: Vec<String> = labels.chain([view.to_owned()]).collect();
         format!("allow? {}", labels.join(" · "))
     };
-    let full = line(&|choice| format!("{} {}", choice.key(), choice.label()), "v all");
+    let full = line(&|choice| format!("{} {}", choice.key(), choice.label(choices.kind())), "v all");
     // Leave a column for the cursor: a line that wraps cannot be redrawn in place.
     if full.chars().count() < width { full } else { line(&|choice| choice.key().to_string(), "v") }
 }

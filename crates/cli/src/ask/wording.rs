@@ -1,9 +1,11 @@
 //! The messages of `ask`: notices, and how a turn ended.
 
 use aside_core::repetition::Repetition;
+use aside_core::terminal_text::terminal_safe_line;
 use aside_core::turn::{TurnEnd, TurnNotice};
-use aside_front::wording::{self, EndNotice, HintStyle};
+use aside_front::wording::{self, EndNotice, HintStyle, Severity};
 
+use super::outcome::TurnOutcome;
 use crate::ExitStatus;
 
 /// The notice on one line.
@@ -18,7 +20,16 @@ pub(crate) fn repetition_note(found: &Repetition) -> String {
 }
 
 /// The exit code and the message for the end of a turn.
-pub(crate) fn turn_end(end: &TurnEnd) -> (ExitStatus, Option<EndNotice>) {
+pub(crate) fn turn_end(end: &TurnOutcome) -> (ExitStatus, Option<EndNotice>) {
+    let end = match end {
+        TurnOutcome::Ended(end) => end,
+        TurnOutcome::WrongForm(mismatch) => {
+            let what = format!("the answer does not fit the schema: {}", terminal_safe_line(&mismatch.to_string()));
+            let hint = "ask again, or ask another model; the answer is printed and stored as it came".to_owned();
+            let notice = EndNotice { severity: Severity::Error, what, hint: Some(hint) };
+            return (ExitStatus::ProviderFailed, Some(notice));
+        }
+    };
     let status = match end {
         TurnEnd::Answered | TurnEnd::Length => ExitStatus::Done,
         TurnEnd::ThinkingOnly { .. } => ExitStatus::ThinkingOnly,

@@ -140,6 +140,87 @@ fn the_last_line_of_json_says_how_a_run_ended() {
 }
 
 #[test]
+fn a_refusal_is_exit_code_4_in_every_protocol() {
+    for model in
+        ["sim/deepseek", "sim/openai", "sim/anthropic", "sim/gemini", "sim/ollama", "sim/cohere", "sim/bedrock"]
+    {
+        let ask = |flags: &[&str]| {
+            let fixed = ["ask", "-m", model, "--no-save", "--no-tools", "sim: decline"];
+            aside(&[&fixed[..], flags].concat(), b"", None)
+        };
+        let run = ask(&["--json"]);
+        let (_, last) = last_events(&run);
+        assert_eq!(run.code, 4, "{model}: {}", run.stdout);
+        assert_eq!(
+            (&last["event"], &last["outcome"], &last["exit"]),
+            (&"failed".into(), &"refused".into(), &4.into()),
+            "{model}: {last}"
+        );
+        let plain = ask(&[]);
+        assert_eq!(plain.code, 4, "{model}: {}", plain.stderr);
+        assert!(plain.stderr.contains("error: "), "{model}: {}", plain.stderr);
+    }
+}
+
+const SCHEMA: &str = r#"{"type": "object", "properties": {"depth": {"type": "number", "minimum": 3}, "unit": {"enum": ["m", "ft"]}},
+    "required": ["depth", "unit"], "additionalProperties": false}"#;
+
+#[test]
+fn e17_an_answer_is_checked_against_the_schema() {
+    let config = TestConfig::new("schema");
+    let file = config.0.join("depth.json");
+    std::fs::write(&file, SCHEMA).unwrap();
+    let file = file.display().to_string();
+    let ask = |model: &str, prompt: &str, flags: &[&str]| {
+        let fixed = ["ask", "-m", model, "--no-save", "--schema", &file, prompt];
+        aside(&[&fixed[..], flags].concat(), b"", Some(&config))
+    };
+    for model in ["sim/openai", "sim/anthropic", "sim/gemini", "sim/ollama", "sim/cohere", "sim/openai-chat"] {
+        let run = ask(model, "how deep is berth 4?", &[]);
+        assert_eq!(run.code, 0, "{model}: {}", run.stderr);
+        let answer: Value =
+            serde_json::from_str(run.stdout.trim()).unwrap_or_else(|_| panic!("{model}: {}", run.stdout));
+        assert_eq!(answer, json!({"depth": 3, "unit": "m"}), "{model}");
+    }
+    let wrong = ask("sim/openai", "sim: echo\n{\"depth\": \"deep\", \"unit\": \"m\"}", &[]);
+    assert_eq!(wrong.code, 1, "{}", wrong.stderr);
+    assert!(wrong.stdout.contains("deep"), "the answer is printed as it came: {}", wrong.stdout);
+    let message = "error: the answer does not fit the schema: /depth: expected number, found the string \"deep\"";
+    assert!(wrong.stderr.contains(message), "{}", wrong.stderr);
+    let wrong = ask("sim/openai", "sim: echo\nfour metres", &["--json"]);
+    let (_, last) = last_events(&wrong);
+    assert_eq!(
+        (wrong.code, &last["event"], &last["code"], &last["exit"]),
+        (1, &"failed".into(), &"schema_mismatch".into(), &1.into()),
+        "{last}"
+    );
+    assert!(last["message"].as_str().unwrap().contains("it is not JSON"), "{last}");
+}
+
+#[test]
+fn a_signal_in_the_middle_of_an_answer_ends_the_events_and_sets_the_exit_code() {
+    use rustix::process::{Pid, Signal, kill_process};
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+        let arguments = ["ask", "-m", "sim/deepseek", "--no-save", "--no-tools", "--json", "sim: slow tokens=4000"];
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_aside"));
+        let mut child = crate::support::start(command.args(arguments).current_dir(crate::support::repository()), None);
+        drop(child.stdin.take());
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+        let grew = lines.by_ref().map(Result::unwrap).find(|line| line.contains("\"grew\""));
+        assert!(grew.is_some(), "{code}: the answer begins");
+        let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(id, signal).unwrap();
+        let last: Value = serde_json::from_str(&lines.map(Result::unwrap).last().unwrap()).unwrap();
+        assert_eq!(
+            (&last["event"], &last["outcome"], &last["exit"]),
+            (&"failed".into(), &"interrupted".into(), &code.into()),
+            "{last}"
+        );
+        assert_eq!(child.wait().unwrap().code(), Some(code));
+    }
+}
+
+#[test]
 fn a_provider_that_takes_too_long_is_given_up() {
     let simulator = RunningSimulatorProcess::start();
     let config = priced("timeouts", &simulator);

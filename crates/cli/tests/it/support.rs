@@ -127,12 +127,17 @@ pub(crate) fn start(command: &mut Command, config: Option<&TestConfig>) -> Child
             command.env_remove(variable);
         }
     }
-    command
+    let command = command
         .env("ASIDE_CONFIG_DIR", config.map_or_else(|| "nowhere".into(), |config| config.0.clone()))
         .env("ASIDE_DATA_DIR", config.map_or_else(shared_data, |config| config.0.join("data")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::piped());
+    loop {
+        match command.spawn() {
+            // Another test forked while this one wrote a copy of the program.
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            spawned => return spawned.unwrap(),
+        }
+    }
 }

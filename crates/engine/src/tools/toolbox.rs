@@ -265,14 +265,11 @@ impl Toolbox {
         let preview_result = preview_in_order(planned.as_mut(), in_order).await;
         let question = |preview: Option<String>| PermissionQuestion {
             id: call.id.as_str().to_owned(),
-            tool: call.name.clone(),
-            subject: target.subject.clone(),
-            risk: target.risk,
             preview,
-            covers: None,
             confinement: planned.confinement(),
             protected: target.protected.clone(),
             change: planned.change(),
+            ..PermissionQuestion::new(call.name.clone(), target.subject.clone(), target.risk)
         };
         let ask = async |preview| {
             let asked = self.permissions.ask(&target, question(preview), asker).await;

@@ -58,9 +58,6 @@ async fn l3_a_question_shows_what_would_happen_and_what_an_answer_covers() {
     let outside = test_dir.beside("b.txt").display().to_string();
     let question = |tool: &str, subject: &str, risk, preview: Option<&str>, covers: Option<&str>| PermissionQuestion {
         id: "c1".to_owned(),
-        tool: tool.to_owned(),
-        subject: subject.to_owned(),
-        risk,
         preview: preview.map(str::to_owned),
         covers: covers.map(str::to_owned),
         confinement: (tool == "shell").then(|| Confinement {
@@ -68,12 +65,12 @@ async fn l3_a_question_shows_what_would_happen_and_what_an_answer_covers() {
             network: Network::On,
             warnings: vec![],
         }),
-        protected: None,
         change: (tool == "write").then(|| ProposedChange {
             path: test_dir.root().join("a.txt").display().to_string(),
             before: None,
             after: "x".to_owned(),
         }),
+        ..PermissionQuestion::new(tool, subject, risk)
     };
     let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n";
     let expected = [

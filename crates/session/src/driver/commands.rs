@@ -45,7 +45,15 @@ impl Driver {
             Command::Mode(mode) => self.set_mode(mode),
             Command::Effort(Some(level)) => {
                 self.set(SettingKey::Effort.name(), &level)?;
-                reply(replies::line(format!("effort: {level}")))
+                let takes_none = if self.takes_effort() || level == "none" {
+                    String::new()
+                } else {
+                    format!("; {} takes no effort level, so it is not sent", self.active.model)
+                };
+                reply(replies::line(format!("effort: {level}{takes_none}")))
+            }
+            Command::Effort(None) if !self.takes_effort() => {
+                reply(replies::line(format!("{} takes no effort level", self.active.model)))
             }
             Command::Effort(None) => {
                 reply(replies::settings(&self.active.session.settings, Some(SettingKey::Effort.name()))?)
@@ -75,6 +83,11 @@ impl Driver {
                 Ok(CommandOutcome::Silent)
             }
         }
+    }
+
+    /// Whether the model has effort levels.
+    fn takes_effort(&self) -> bool {
+        !self.active.efforts.is_empty()
     }
 
     fn set_mode(&mut self, mode: ToolMode) -> Result<CommandOutcome, HintedError> {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use aside_core::block::Block;
+use aside_core::history::EntryId;
 use aside_core::message::{Message, Role};
 use aside_core::tool_mode::ToolMode;
 use aside_engine::tools::{ListedRule, RuleSource, Switch, ToolEffect, ToolInfo};
@@ -40,7 +42,7 @@ impl FoundBlock {
     /// Which part of the message to scroll to.
     fn scroll_target(&self, message: &Message) -> MessagePart {
         let before = message.blocks.iter().take(self.index);
-        let thinking_before = before.filter(|block| matches!(block, aside_core::block::Block::Thinking(_))).count();
+        let thinking_before = before.filter(|block| matches!(block, Block::Thinking(_))).count();
         if self.kind == HitKind::Thinking { MessagePart::Thinking(thinking_before) } else { MessagePart::Start }
     }
 }
@@ -204,7 +206,24 @@ impl Driver {
                 self.front.send(Update::GoTo { message: index, part });
                 Ok(CommandOutcome::Silent)
             }
-            None => Ok(CommandOutcome::Reply(replies::line("the match is in a part that was undone or summarised"))),
+            None => Ok(CommandOutcome::Reply(self.left_block(&ids, block))),
+        }
+    }
+
+    /// A found block that is no longer part of the conversation, as a page.
+    fn left_block(&self, ids: &[MessageId], found: FoundBlock) -> CommandOutput {
+        const WHY: &str = "the match is in a part that was undone or summarised";
+        let entry = ids.iter().position(|id| *id == found.message).map(EntryId);
+        let entry = entry.and_then(|entry| self.active.session.history.get(entry));
+        let text = entry.and_then(|entry| entry.message.blocks.get(found.index)).and_then(|block| match block {
+            Block::Text(text) => Some(text.text.as_str()),
+            Block::Thinking(thinking) => Some(thinking.text()),
+            Block::ToolResult(result) => Some(result.content.as_str()),
+            Block::ToolCall(_) | Block::Media(_) | Block::Unmodelled(_) => None,
+        });
+        match text {
+            Some(text) => CommandOutput::Markdown(format!("*{WHY}*\n\n{text}")),
+            None => replies::line(WHY),
         }
     }
 }

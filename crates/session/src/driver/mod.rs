@@ -62,6 +62,10 @@ const MAX_SESSIONS: usize = 100;
 /// How many file names are offered for completion.
 const MAX_FILES: usize = 2000;
 
+/// What to do when there is nothing but the simulator.
+const SIMULATOR_HINT: &str = "a real model needs a key or a local server: `aside doctor` says how; to see a tool at \
+                              work, send: sim: call write {\"path\": \"hello.txt\", \"content\": \"hello\"}";
+
 /// A session that receives commands and sends updates.
 pub struct Driver {
     active: ActiveSession,
@@ -179,6 +183,9 @@ impl Driver {
         let history = resumed.as_mut().map(|resumed| std::mem::take(&mut resumed.conversation.history));
         let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
         let mut active = start::start_session(options, conversation, &notify).await?;
+        if active.simulator_is_fallback {
+            notify(SIMULATOR_HINT);
+        }
         options.limits.apply(&mut active)?;
         let restored = match history {
             Some(history) => {
@@ -569,7 +576,7 @@ impl Driver {
         });
         Ok(CompletionLists {
             models: self.active.configured_models().chain(with_key).chain(simulated).chain(without_key).collect(),
-            efforts: self.active.efforts(),
+            efforts: self.active.efforts.clone(),
             tools: self.tool_names(),
             rules: self.forgettable_rules(),
             ..listed.await?

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aside_core::conversation::Conversation;
 use aside_front::Update;
 use aside_store::search::SearchQuery;
 use aside_store::session::SessionChange;
@@ -49,9 +50,10 @@ impl Driver {
         let store = Arc::clone(store);
         let resumed = blocking(move || stored_session::resume(&store, id)).await?;
         (self.recorder, self.undone_prompt) = (None, None);
-        let (continuation, notices) = super::continuation(&resumed, &self.active.folder, Continuation::Itself);
+        let (continuation, mut notices) = super::continuation(&resumed, &self.active.folder, Continuation::Itself);
         self.continuation = continuation;
         self.title = resumed.conversation.title.clone();
+        notices.extend(self.restore_model(&resumed.conversation).await);
         let ids = resumed.stored.ids.clone();
         self.resumed = Some(resumed.stored);
         self.active.session.replace_history(resumed.conversation.history);
@@ -62,7 +64,40 @@ impl Driver {
         }
         self.last_count = LastCount::Holds;
         self.send_status();
+        self.refresh_lists().await;
         Ok(ids)
+    }
+
+    /// Goes on with the model and the settings of a stored session, as `aside -r` does. Returns what to tell the user.
+    async fn restore_model(&mut self, stored: &Conversation) -> Vec<String> {
+        let effort = |driver: &Driver| driver.active.session.settings.effort();
+        let (model_before, effort_before) = (self.active.model.clone(), effort(self));
+        let mut notices = Vec::new();
+        if let Some(model) = stored.model.as_deref().filter(|model| *model != model_before)
+            && let Err(error) = self.active.switch(model).await
+        {
+            notices.push(format!("note: {error}; going on with {model_before} instead of the session's {model}"));
+        }
+        let restored = {
+            let notes = std::cell::RefCell::new(&mut notices);
+            let notify = |line: &str| notes.borrow_mut().push(line.to_owned());
+            self.active.restore_settings(&stored.settings, &notify)
+        };
+        if let Err(error) = restored {
+            notices.push(format!("note: the settings of the session are not used: {error}"));
+        }
+        let mut changes = Vec::new();
+        if self.active.model != model_before {
+            changes.push(format!("model: {}", self.active.model));
+        }
+        if effort(self) != effort_before {
+            let level = effort(self).map_or_else(|| "default".to_owned(), |effort| effort.to_string());
+            changes.push(format!("effort: {level}"));
+        }
+        if !changes.is_empty() {
+            notices.push(format!("{}, as in that session", changes.join(", ")));
+        }
+        notices
     }
 
     /// The stored session that is shown.

@@ -5,7 +5,7 @@ use aside_core::counted::counted;
 use aside_core::history::EntryId;
 use aside_core::mention::{escape_mentions, unescape_mentions};
 use aside_core::message::{Message, Role};
-use aside_core::permission_question::{PermissionAnswer, PermissionQuestion, Risk};
+use aside_core::permission_question::{PermissionAnswer, PermissionQuestion, QuestionKind, Risk};
 use aside_core::terminal_text::terminal_safe_line;
 use aside_engine::tools::{ToolEffect, unified_diff};
 use aside_front::{Command, CommandOutput, UndoPart, Update};
@@ -48,23 +48,22 @@ impl Driver {
         }
         let mut preview: Vec<String> = plans.iter().map(|plan| plan.describe(Direction::Undo)).collect();
         preview.extend(uncovered_line(&uncovered));
-        preview.push("no: the files stay, and only the conversation goes back".to_owned());
         let question = PermissionQuestion {
             id: "undo".to_owned(),
-            tool: "undo".to_owned(),
-            subject: format!("put {} back too", counted(plans.len() as u64, "file")),
-            risk: Risk::Writes,
             preview: Some(preview.join("\n")),
-            covers: None,
-            confinement: None,
-            protected: None,
-            change: None,
+            kind: QuestionKind::Undo,
+            ..PermissionQuestion::new(
+                "undo",
+                format!("put {} back too?", counted(plans.len() as u64, "file")),
+                Risk::Writes,
+            )
         };
         match self.ask_user(question, inbox).await {
             Asked::Answered(PermissionAnswer::Once | PermissionAnswer::Session | PermissionAnswer::Project) => {
                 let (done, lines) = self.restore(&plans, Direction::Undo, ChangedSince::Skip)?;
-                self.say(lines);
                 let outcome = self.undo_talk(&done);
+                // After the transcript, which replaces all that was shown before.
+                self.say(lines);
                 self.say_uncovered(&uncovered);
                 outcome
             }

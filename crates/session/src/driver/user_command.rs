@@ -3,7 +3,7 @@
 use aside_core::block::{Arguments, Block, CallId, Text, ToolCall, ToolResult};
 use aside_core::message::{Message, Role};
 use aside_engine::tools::NewestOutput;
-use aside_front::{Command, ShellOutput, USER_CALL_PREFIX, Update};
+use aside_front::{Command, SENT_CALL_PREFIX, ShellOutput, USER_CALL_PREFIX, Update};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,11 @@ impl Driver {
             return Err(HintedError::new("this session runs no commands"));
         };
         self.n_user_commands += 1;
-        let id = format!("{USER_CALL_PREFIX}{}", self.n_user_commands);
+        let prefix = match output {
+            ShellOutput::User => USER_CALL_PREFIX,
+            ShellOutput::Model => SENT_CALL_PREFIX,
+        };
+        let id = format!("{prefix}{}", self.n_user_commands);
         let arguments = Arguments::Json(json!({ "command": command }).to_string());
         let call = ToolCall {
             id: CallId::Given(id.clone()),
@@ -73,7 +77,8 @@ impl Driver {
         if output == ShellOutput::User || cancel.is_cancelled() {
             return Ok(CommandOutcome::Silent);
         }
-        let text = format!("I ran this command:\n\n$ {command}\n{}", content.trim_end());
+        // The command comes first, because the first line may become the title of the session.
+        let text = format!("$ {command}\n{}\n\nI ran this command.", content.trim_end());
         let block = Block::Text(Text { text, ..Text::default() });
         self.undone_prompt = None;
         self.send_message(Message::new(Role::User, vec![block]), inbox).await

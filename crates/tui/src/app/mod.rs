@@ -499,6 +499,7 @@ impl App {
             LocalCommand::CopyAnswer => {
                 return self.copy_last(|item| matches!(item, TranscriptItem::Text(doc) if !doc.is_blank()), "answer");
             }
+            LocalCommand::CopyCode => return self.copy_code(),
             LocalCommand::CopyThinking => {
                 return self.copy_last(|item| matches!(item, TranscriptItem::Thinking(_)), "thought");
             }
@@ -575,6 +576,20 @@ impl App {
     fn copy_last(&mut self, wanted: impl Fn(&TranscriptItem) -> bool, name: &str) -> Vec<Command> {
         let found =
             self.last_item(wanted).and_then(|index| self.transcript.items().get(index)).map(TranscriptItem::copy_text);
+        self.copy_found(found, name)
+    }
+
+    /// Copies the last code block of the answers.
+    fn copy_code(&mut self) -> Vec<Command> {
+        let answers = self.transcript.items().iter().rev().filter(|item| matches!(item, TranscriptItem::Text(_)));
+        let found = answers.map(TranscriptItem::copy_text).find_map(|text| {
+            let nodes = aside_markdown::parse(&text);
+            aside_markdown::last_code(&nodes).map(str::to_owned)
+        });
+        self.copy_found(found, "code block")
+    }
+
+    fn copy_found(&mut self, found: Option<String>, name: &str) -> Vec<Command> {
         match found {
             Some(text) => {
                 self.toast(format!("{name} copied"));

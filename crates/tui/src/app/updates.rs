@@ -175,6 +175,7 @@ impl App {
         if self.status.view != self.transcript.view() {
             self.transcript.set_view(self.status.view);
         }
+        self.composer.set_efforts(&self.status.efforts);
         let screen = self.status.screen;
         self.transcript.set_prose_width(screen.prose_width);
         if screen.theme != before.theme {

@@ -5,7 +5,8 @@ use aside_core::settings::{self, SettingKey};
 use aside_front::slash_commands::{COMMANDS, argument_words};
 use aside_front::{CompletionLists, OwnCommand, SessionCompletion};
 
-const MAX_OPTIONS: usize = 50;
+/// More than there are models or sessions to choose from.
+const MAX_OPTIONS: usize = 500;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletionPopup {
@@ -79,7 +80,7 @@ fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (us
         }
         "unset" => (at, settings::complete(typed).into_iter().map(setting).collect()),
         "model" => (at, plain(matching(&lists.models, typed))),
-        "effort" if !lists.efforts.is_empty() => (at, plain(with_prefix(&words(&lists.efforts), typed))),
+        "effort" => (at, plain(with_prefix(&words(&lists.efforts), typed))),
         "resume" => (at, matching_sessions(&lists.sessions, typed)),
         "tools" | "permissions" => match typed.split_once(' ') {
             Some((act, begun)) => {
@@ -181,6 +182,7 @@ mod tests {
             ("/permissions f",           &["forget"]),
             ("/permissions forget ",     &["shell:make"]),
             ("/effort ",                 &["low", "high"]),
+            ("/effort m",                &[]),
             ("/record o",                &["off"]),
             ("look at @lib",             &["src/lib.rs"]),
             ("mail me@lib",              &[]),

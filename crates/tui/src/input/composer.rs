@@ -35,6 +35,13 @@ impl Composer {
         self.add_live_models();
     }
 
+    /// The effort levels of the model that is used now.
+    pub fn set_efforts(&mut self, efforts: &[String]) {
+        if self.lists.efforts != efforts {
+            self.lists.efforts = efforts.to_vec();
+        }
+    }
+
     /// Adds models that can be used now. They come first, and a list that is open shows them.
     pub fn set_live_models(&mut self, models: Vec<String>) {
         self.live_models = models;

@@ -195,7 +195,7 @@ impl PlainSession {
             // Sent during the turn, like an interrupt.
             LocalCommand::AnswerNow if self.turn == PlainTurn::Running => return vec![Command::AnswerNow],
             LocalCommand::AnswerNow => self.output.line("The model is not thinking."),
-            LocalCommand::CopyAnswer | LocalCommand::CopyThinking => {
+            LocalCommand::CopyAnswer | LocalCommand::CopyCode | LocalCommand::CopyThinking => {
                 return self.unavailable("the terminal can copy its text");
             }
             LocalCommand::Find(_) => return self.unavailable("the terminal can search its text"),

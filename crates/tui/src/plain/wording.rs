@@ -2,7 +2,7 @@
 
 use aside_core::block::{Arguments, Block, ToolCall, ToolResult};
 use aside_core::message::Message;
-use aside_core::permission_question::{QuestionLayout, escape_unsafe, render};
+use aside_core::permission_question::{QuestionKind, QuestionLayout, escape_unsafe, render};
 use aside_core::repetition::Repetition;
 
 use crate::transcript::tool::subject;
@@ -61,6 +61,9 @@ pub(super) fn question(question: &PendingQuestion, layout: QuestionLayout) -> Ve
 }
 
 pub(super) fn answers(question: &PendingQuestion) -> String {
+    if question.about.kind == QuestionKind::Undo {
+        return "Answer y: yes, the files too. n: no, only the conversation.".to_owned();
+    }
     let longer = match question.about.rememberable_scope() {
         Some(_) => "s: yes for this session. p: for this project. ",
         None => "",

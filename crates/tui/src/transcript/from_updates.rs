@@ -14,7 +14,7 @@ use super::thinking::ThinkingBlock;
 use super::tool::ToolBlock;
 use super::{BlockPosition, ScrollPos, Transcript};
 use crate::text::{LazyText, MarkdownView, SharedText, TextRole};
-use aside_front::{CommandOutput, OpenedBlock, Sending, USER_CALL_PREFIX};
+use aside_front::{CommandOutput, OpenedBlock, SENT_CALL_PREFIX, Sending, USER_CALL_PREFIX};
 
 /// Who made a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -325,12 +325,23 @@ impl Transcript {
             }
             Role::User if self.unrecorded_prompts > 0 => self.unrecorded_prompts -= 1,
             Role::User => {
+                self.remove_sent_command();
                 self.begin_turn();
                 self.push_user(message);
             }
             Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
             Role::Assistant => self.share_text(message),
             Role::System => (),
+        }
+    }
+
+    /// Removes a command line of the user's own whose output is the message that follows.
+    fn remove_sent_command(&mut self) {
+        let last = self.items.len().wrapping_sub(1);
+        let sent = self.calls.iter().find(|(id, at)| **at == last && id.starts_with(SENT_CALL_PREFIX));
+        if let Some(id) = sent.map(|(id, _)| id.clone()) {
+            self.calls.remove(&id);
+            self.items.pop();
         }
     }
 

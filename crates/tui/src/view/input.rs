@@ -71,7 +71,7 @@ fn below(area: Rect, rows: u16) -> Rect {
 /// The line above the box shows the current activity.
 fn rule(app: &App, width: usize) -> Row {
     let room = width.saturating_sub(4);
-    let doing = app.activity_line(room).or_else(|| shell_hint(app).map(str::to_owned));
+    let doing = app.activity_line(room).or_else(|| shell_hint(app).map(str::to_owned)).or_else(|| popup_hint(app));
     let Some(doing) = doing.filter(|_| width > 12) else {
         return Row::new(vec![Span::new(TextRole::Muted, "─".repeat(width))]);
     };
@@ -87,6 +87,12 @@ fn shell_hint(app: &App) -> Option<&'static str> {
         ShellOutput::User => "runs here, unconfined; the model does not see it",
         ShellOutput::Model => "runs here, unconfined; the model gets the output",
     })
+}
+
+/// How far the user is in a list that does not fit.
+fn popup_hint(app: &App) -> Option<String> {
+    let popup = app.composer.popup.as_ref().filter(|popup| popup.options.len() > MAX_OPTIONS)?;
+    Some(format!("{} of {} · type to filter", popup.selected + 1, popup.options.len()))
 }
 
 fn placeholder(app: &App) -> Cow<'static, str> {

@@ -1,7 +1,7 @@
 //! Draws a permission question: what the tool would do, and the answers.
 
 use aside_core::permission_question::{
-    AnswerChoice, AnswerChoices, BodyRow, QuestionLayout, RenderedQuestion, Selected,
+    AnswerChoice, AnswerChoices, BodyRow, QuestionKind, QuestionLayout, RenderedQuestion, Selected,
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -111,8 +111,9 @@ fn compact(app: &mut App, width: usize) -> Vec<Row> {
 fn answers(choices: &AnswerChoices, covers: Option<&str>, width: usize) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut used = width;
-    let stop = Span::new(TextRole::Muted, "Esc stops");
-    let spans = choices.iter().map(|(choice, selected)| answer(choice, selected)).chain([stop]);
+    let kind = choices.kind();
+    let stop = Span::new(TextRole::Muted, format!("Esc {}", kind.stop_label()));
+    let spans = choices.iter().map(|(choice, selected)| answer(choice, kind, selected)).chain([stop]);
     for span in spans {
         let size = width_of(&span.text);
         // Rows break between answers, never inside one.
@@ -134,8 +135,8 @@ fn answers(choices: &AnswerChoices, covers: Option<&str>, width: usize) -> Vec<R
     rows
 }
 
-fn answer(choice: AnswerChoice, selected: Selected) -> Span {
-    let text = format!("{} {}", choice.key(), choice.label());
+fn answer(choice: AnswerChoice, kind: QuestionKind, selected: Selected) -> Span {
+    let text = format!("{} {}", choice.key(), choice.label(kind));
     match selected {
         Selected::Yes => {
             Span::new(TextRole::Accent, format!("› {text}")).with_font(FontStyle::BOLD.with(FontStyle::UNDERLINED))

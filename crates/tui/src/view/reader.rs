@@ -31,7 +31,7 @@ pub struct ReaderView {
     outline: Option<usize>,
     /// A search step to take once the rows are known.
     search_step: Option<SearchStep>,
-    /// The row of the current match.
+    /// The current match, by its place among the matches: several may begin in one row.
     found: Option<usize>,
     message: Option<&'static str>,
 }
@@ -139,7 +139,7 @@ impl ReaderView {
             KeyCode::Esc => self.search = SearchInput::default(),
             KeyCode::Enter => {
                 self.search.typing = false;
-                self.search_step = Some(SearchStep::FromHere);
+                (self.found, self.search_step) = (None, Some(SearchStep::FromHere));
             }
             KeyCode::Backspace => {
                 self.search.words.pop();
@@ -184,12 +184,6 @@ impl ReaderView {
         let last = self.length.saturating_sub(self.page);
         self.top = self.top.saturating_add_signed(by).min(last);
         self.found = None;
-    }
-
-    /// Which match the user went to.
-    fn found_index(&self) -> Option<usize> {
-        let row = self.found?;
-        self.results.hits.iter().position(|hit| *hit == row)
     }
 
     /// Shows the previous or next thinking block.
@@ -259,8 +253,9 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     reader.results.search(&reader.search.words, rows, width);
     if let Some(search_step) = reader.search_step.take() {
         // The match goes to the top; the next search continues after it.
-        reader.found = find_hit(search_step, &reader.results.hits, reader.found.unwrap_or(reader.top));
-        reader.top = reader.found.unwrap_or(reader.top);
+        let hits = &reader.results.hits;
+        reader.found = find_hit(search_step, hits, reader.found, reader.top);
+        reader.top = reader.found.and_then(|found| hits.get(found)).copied().unwrap_or(reader.top);
     }
     reader.top = reader.top.min(rows.len().saturating_sub(reader.page));
     match reader.outline {
@@ -282,13 +277,18 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn find_hit(search_step: SearchStep, hits: &[usize], at: usize) -> Option<usize> {
-    let mut rows = hits.iter().copied();
-    match search_step {
-        SearchStep::FromHere => rows.find(|row| *row >= at).or(hits.first().copied()),
-        SearchStep::Next => rows.find(|row| *row > at).or(hits.first().copied()),
-        SearchStep::Previous => rows.rfind(|row| *row < at).or(hits.last().copied()),
-    }
+/// The index of the match to go to: the one after or before the current match, or after or before the top row if
+/// there is none. After the last comes the first.
+fn find_hit(search_step: SearchStep, hits: &[usize], found: Option<usize>, top: usize) -> Option<usize> {
+    let last = hits.len().checked_sub(1)?;
+    let next = |index: usize| if index > last { 0 } else { index };
+    Some(match (search_step, found) {
+        (SearchStep::FromHere, _) => next(hits.partition_point(|row| *row < top)),
+        (SearchStep::Next, Some(found)) => next(found + 1),
+        (SearchStep::Next, None) => next(hits.partition_point(|row| *row <= top)),
+        (SearchStep::Previous, Some(found)) => found.checked_sub(1).unwrap_or(last),
+        (SearchStep::Previous, None) => hits.partition_point(|row| *row < top).checked_sub(1).unwrap_or(last),
+    })
 }
 
 fn title(reader: &ReaderView, transcript: &Transcript, width: usize) -> String {
@@ -330,7 +330,7 @@ fn footer_text(reader: &ReaderView) -> String {
     };
     let message = reader.message.map(|message| format!("{message} · ")).unwrap_or_default();
     let words = &reader.search.words;
-    let hits = match (words.is_empty(), reader.found_index(), reader.results.hits.len()) {
+    let hits = match (words.is_empty(), reader.found, reader.results.hits.len()) {
         (true, _, _) => String::new(),
         (false, _, 0) => format!("\"{words}\" not found · "),
         (false, _, 1) => format!("\"{words}\" found once · "),
@@ -355,5 +355,29 @@ fn draw_outline(titles: &[(usize, String)], picked: usize, page: Rect, buffer: &
         let row = Row::new(vec![Span::new(TextRole::Accent, mark), Span::new(TextRole::Plain, text)])
             .with_background(background);
         paint_row(buffer, page, y as u16, &row, None, theme);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t12_the_next_match_may_be_in_the_same_row() {
+        let hits = [2, 2, 5, 9];
+        let steps = |step, start: Option<usize>, top, n: usize| {
+            let mut found = start;
+            let visited = (0..n).map(|_| {
+                found = find_hit(step, &hits, found, top);
+                found.expect("there are matches")
+            });
+            visited.collect::<Vec<_>>()
+        };
+        assert_eq!(steps(SearchStep::Next, None, 0, 6), [0, 1, 2, 3, 0, 1]);
+        assert_eq!(steps(SearchStep::Previous, None, 6, 5), [2, 1, 0, 3, 2]);
+        assert_eq!(steps(SearchStep::Next, None, 2, 1), [2], "after the top row");
+        assert_eq!(steps(SearchStep::FromHere, None, 2, 1), [0], "from the top row on");
+        assert_eq!(steps(SearchStep::FromHere, None, 10, 1), [0], "after the last comes the first");
+        assert_eq!(find_hit(SearchStep::Next, &[], None, 0), None);
     }
 }

@@ -83,7 +83,11 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         Tier::None => {
             StatusPart { role: TextRole::Warning, text: "unconfined".to_owned(), kind: StatusPartKind::Figure }
         }
-        Tier::Seatbelt | Tier::Kernel | Tier::Strong => figure(tier.to_string()),
+        Tier::Seatbelt | Tier::Kernel | Tier::Strong => StatusPart {
+            role: TextRole::Muted,
+            text: format!("sandbox {tier}"),
+            kind: StatusPartKind::Labelled { short: tier.to_string() },
+        },
     }));
     let branch = app.status.branch.as_ref().map(|branch| format!(" ({branch})")).unwrap_or_default();
     parts.extend(app.status.folder.as_ref().map(|folder| StatusPart {
@@ -115,12 +119,14 @@ struct StatusPart {
     kind: StatusPartKind,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum StatusPartKind {
     /// May be shortened.
     Name,
     /// A shortened number would be wrong, so it is shown whole or not at all.
     Figure,
+    /// Where it does not fit, it is shown without its label.
+    Labelled { short: String },
 }
 
 fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
@@ -129,11 +135,13 @@ fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
     for StatusPart { role, text, kind } in parts {
         let before = if spans.is_empty() { "" } else { SEPARATOR };
         let room = width.saturating_sub(used + width_of(before));
-        let fits = width_of(&text) <= room;
-        if !fits && (kind == StatusPartKind::Figure || room < MIN_NAME) && !spans.is_empty() {
-            continue;
-        }
-        let text = ellipsize(&text, room);
+        let fits = |text: &str| width_of(text) <= room;
+        let text = match kind {
+            StatusPartKind::Labelled { short } if !fits(&text) && fits(&short) => short,
+            StatusPartKind::Figure | StatusPartKind::Labelled { .. } if !fits(&text) && !spans.is_empty() => continue,
+            StatusPartKind::Name if !fits(&text) && room < MIN_NAME && !spans.is_empty() => continue,
+            StatusPartKind::Name | StatusPartKind::Figure | StatusPartKind::Labelled { .. } => ellipsize(&text, room),
+        };
         used += width_of(before) + width_of(&text);
         spans.push(Span::new(TextRole::Muted, before));
         spans.push(Span::new(role, text));

@@ -552,6 +552,17 @@ fn t12_the_answer_is_copied_without_its_thinking() {
 }
 
 #[test]
+fn t12_the_last_code_block_is_copied_as_it_was_written() {
+    let mut term = TestTerminal::new(60, 20);
+    term.line("/copy code");
+    assert!(term.screen().contains("there is no code block yet"));
+    term.write(0, "First:\n\n```sh\nls\n```\n\n- then\n\n  ```rust\n  fn main() {\n      go();\n  }\n  ```\n\nDone.");
+    term.write(1, "No code here.");
+    term.line("/copy code");
+    assert_eq!(term.sent, [copied("fn main() {\n    go();\n}")]);
+}
+
+#[test]
 fn t13_without_motion_and_colour_everything_is_still_shown() {
     let theme = Theme { depth: ColourDepth::None, motion: Motion::Still, ..Theme::default() };
     let mut term = TestTerminal::with_theme(60, 16, theme, ThinkingDisplay::Live);

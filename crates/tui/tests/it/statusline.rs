@@ -24,8 +24,9 @@ fn t11_the_most_important_parts_come_first() {
     #[rustfmt::skip]
     let cases = [
         (40,  "acme/deep · 12.4k/200k · effort high"),
-        (80,  "acme/deep · 12.4k/200k · effort high · ask · kernel · 50 tok/s · quiet"),
-        (200, "acme/deep · 12.4k/200k · effort high · ask · kernel · 50 tok/s · quiet · Parsing headers"),
+        (56,  "acme/deep · 12.4k/200k · effort high · ask · kernel"),
+        (80,  "acme/deep · 12.4k/200k · effort high · ask · sandbox kernel · 50 tok/s · quiet"),
+        (200, "acme/deep · 12.4k/200k · effort high · ask · sandbox kernel · 50 tok/s · quiet · Parsing headers"),
     ];
     for (width, expected) in cases {
         let mut term = TestTerminal::new(width, 10);

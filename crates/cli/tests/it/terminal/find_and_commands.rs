@@ -108,6 +108,10 @@ fn t24_a_command_line_runs_here_and_reaches_the_model_only_on_request() {
     assert!(!bodies[0].to_string().contains("quokka"), "{}", bodies[0]);
     let sent = last_message(&bodies[1]);
     assert!(sent.contains("$ echo for-the-model; exit 3\nfor-the-model\n[exit code 3]"), "{sent}");
+    // What is sent is shown once, as the message that it is.
+    let shown = terminal.lines().iter().filter(|line| line.trim() == "for-the-model").count();
+    assert_eq!(shown, 1, "{}", terminal.picture());
+    assert!(terminal.shows("❯ $ echo for-the-model; exit 3"), "{}", terminal.picture());
     // It is stopped like a turn.
     terminal.enter("!echo begun; sleep 600");
     terminal.see("begun");

@@ -17,14 +17,16 @@ fn shell(id: &'static str, command: &str) -> ScriptedStep {
 /// Answers a question. Keys are ignored right after a question appears, so this
 /// waits first, and tries again if that was too short.
 pub(super) fn answer(terminal: &mut Terminal, key: &str) {
-    terminal.see("y once");
+    let is_asked =
+        |lines: &[String]| lines.iter().any(|line| line.contains("y once") || line.contains("y the files too"));
+    terminal.until("a question", is_asked);
     for _ in 0..20 {
         let asked = terminal.lines();
         terminal.pump(b"", Duration::from_millis(600));
         terminal.keys(key);
         for _ in 0..5 {
             terminal.pump(b"", Duration::from_millis(200));
-            if terminal.lines() != asked && !terminal.shows("y once") {
+            if terminal.lines() != asked && !is_asked(&terminal.lines()) {
                 return;
             }
         }

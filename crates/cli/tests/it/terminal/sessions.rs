@@ -85,3 +85,81 @@ fn an_undone_prompt_is_in_the_input_and_can_be_sent_again() {
     terminal.enter("/retry");
     terminal.see("You wrote: \"where is the walrus?\"");
 }
+
+#[test]
+fn p4_resume_restores_the_model_and_the_settings_of_the_session_and_says_so() {
+    let folder = TestFolders::new("resume-model");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/openai"]);
+    terminal.enter("/effort low");
+    terminal.see("effort: low");
+    terminal.enter("a walrus?");
+    terminal.see("You wrote: \"a walrus?\"");
+    terminal.idle();
+    terminal.enter("/new");
+    terminal.miss("walrus");
+    terminal.enter("/model sim/kimi");
+    terminal.see("model: sim/kimi");
+    terminal.enter("/effort high");
+    terminal.see("effort: high");
+    terminal.enter("/resume a wal");
+    terminal.see("You wrote: \"a walrus?\"");
+    terminal.see("model: sim/openai, effort: low, as in that session");
+    terminal.until("the status", |lines| {
+        lines.last().is_some_and(|line| line.starts_with("sim/openai ") && line.contains("effort low"))
+    });
+    // What is already so is not said.
+    terminal.enter("/resume a wal");
+    terminal.miss("as in that session");
+}
+
+#[test]
+fn t19_effort_offers_the_levels_of_the_model_that_is_used_now() {
+    let folder = TestFolders::new("levels");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/openai"]);
+    terminal.keys("/effort ");
+    terminal.see_all(&["› ", "  high"]);
+    terminal.keys(CTRL_C);
+    terminal.miss("  high");
+    terminal.enter("/model sim/cohere");
+    terminal.see("model: sim/cohere");
+    terminal.keys("/effort ");
+    terminal.see_in_input("/effort");
+    assert!(!terminal.shows("  high"), "{}", terminal.picture());
+    terminal.keys(super::ENTER);
+    terminal.see("sim/cohere takes no effort level");
+    terminal.enter("/effort high");
+    terminal.see("effort: high; sim/cohere takes no effort level, so it is not sent");
+}
+
+#[test]
+fn a_thought_that_was_undone_can_still_be_read() {
+    let folder = TestFolders::new("undone-thought");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("where is the walrus?");
+    terminal.see("You wrote: \"where is the walrus?\"");
+    terminal.idle();
+    terminal.enter("/undo");
+    terminal.see("it is back in the input");
+    terminal.keys(CTRL_C);
+    terminal.miss("❯ where is the walrus?");
+    terminal.enter("/search simulator imitating");
+    terminal.see("/open NUMBER goes there");
+    terminal.enter("/open 1");
+    terminal.see_all(&["/open 1", "was undone or summarised", "This is the aside simulator"]);
+}
+
+#[test]
+fn the_simulator_edits_a_file_on_request_and_undo_puts_it_back() {
+    let folder = TestFolders::new("simulated-edit").file("add.py", "print(1)\n");
+    let mut terminal = Terminal::ready(&folder, &["--mode", "accept-edits"]);
+    terminal.see("`aside doctor` says how");
+    terminal.enter(r#"sim: call edit {"path": "add.py", "old": "1", "new": "2"}"#);
+    terminal.see("Steps with tools in this turn: 1.");
+    terminal.idle();
+    assert_eq!(folder.read("add.py"), "print(2)\n");
+    terminal.enter("/undo");
+    terminal.see("undo: put 1 file back too?");
+    super::permission_questions::answer(&mut terminal, "y");
+    terminal.see_all(&["undone: ", "· add.py: back as it was"]);
+    assert_eq!(folder.read("add.py"), "print(1)\n");
+}

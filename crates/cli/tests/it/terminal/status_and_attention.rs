@@ -127,6 +127,20 @@ fn t22_notifications_can_be_switched_off() {
 }
 
 #[test]
+fn a_turn_stops_at_its_cost_and_says_how_to_go_on() {
+    let list = || vec![ScriptedStep::Call { id: "c1", name: "list", arguments: json!({}) }];
+    let provider = ScriptedProvider::new(vec![list(), list(), list()]);
+    let price = "[providers.played.models.\"*\"]\nprice = { input = 1000, output = 1000 }\n";
+    let folder = TestFolders::new("max-cost").config(&format!("{}{price}", provider.config()));
+    let mut terminal = Terminal::ready(&folder, &[MODEL, &["--max-cost", "3"]].concat());
+    terminal.enter("go");
+    terminal.see("stopped after $4.0000, the most that this turn may cost");
+    terminal.idle();
+    assert_eq!(provider.bodies().len(), 2);
+    terminal.until("the cost in the status", |lines| lines.last().is_some_and(|line| line.contains("$4.0000")));
+}
+
+#[test]
 fn t13_prose_is_at_most_100_columns_wide_and_code_may_be_wider() {
     let prose = "word ".repeat(60);
     let code = format!("```\n{}\n```", "x".repeat(150));

@@ -71,7 +71,7 @@ fn t21_undo_lists_the_files_asks_and_restores_bytes_and_modes_also_after_kill_9(
 fn t21_no_leaves_the_files_and_esc_undoes_nothing() {
     let (folder, provider, mut terminal) = changed("undo-no");
     terminal.enter("/undo");
-    terminal.see("y once");
+    terminal.see("y the files too · n only the conversation · Esc undoes nothing");
     terminal.keys(ESC);
     terminal.see("nothing was undone");
     assert!(terminal.shows("All done."), "{}", terminal.picture());
