@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aside_core::block::{Arguments, Block, Time};
+use aside_core::block::Time;
 use aside_core::conversation::Conversation;
 use aside_core::interchange::Program;
 use aside_core::message::Message;
@@ -60,9 +60,6 @@ pub struct SqliteStore {
     writer: WriterConnection,
     locks: WriteLocks,
 }
-
-/// After a message with this much text, SQLite's memory is freed.
-const SHRINK_FROM: usize = 256 << 10;
 
 /// Options for opening a store.
 #[derive(Debug, Clone, Copy, Default)]
@@ -232,16 +229,6 @@ impl SqliteStore {
         run().map_err(|error| error.with_path(&self.path))
     }
 
-    /// Frees the pages that SQLite keeps. They lie between the pieces of memory that indexing a long text needed, so
-    /// that the system could not have those back.
-    fn shrink_memory(&self) {
-        if let WriterConnection::Open(connection) = &self.writer {
-            let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            // What it cannot free, it uses again.
-            drop(connection.execute_batch("PRAGMA shrink_memory"));
-        }
-    }
-
     /// Runs a read transaction, so that all reads see the same state.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, DbError>) -> Result<T> {
         let run = |connection: &Connection| -> Result<T, DbError> {
@@ -356,11 +343,7 @@ impl Store for SqliteStore {
     }
 
     fn finish(&self, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<()> {
-        self.write(|db| replies::finish(db, reply, message, ended))?;
-        if message.blocks.iter().map(text_bytes).sum::<usize>() >= SHRINK_FROM {
-            self.shrink_memory();
-        }
-        Ok(())
+        self.write(|db| replies::finish(db, reply, message, ended))
     }
 
     fn page(&self, id: &SessionId, query: PageQuery) -> Result<MessagePage> {
@@ -400,17 +383,4 @@ impl Store for SqliteStore {
 fn now() -> Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     Time(since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
-}
-
-/// How much text of a block is compressed and indexed.
-fn text_bytes(block: &Block) -> usize {
-    match block {
-        Block::Text(text) => text.text.len(),
-        Block::Thinking(thinking) => thinking.text().len(),
-        Block::ToolCall(call) => match &call.arguments {
-            Arguments::Json(text) | Arguments::Broken(text) => text.len(),
-        },
-        Block::ToolResult(result) => result.content.len(),
-        Block::Media(_) | Block::Unmodelled(_) => 0,
-    }
 }
