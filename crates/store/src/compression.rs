@@ -115,18 +115,26 @@ fn compress_piece<'s>(piece: &[u8], scratch: &'s mut Vec<u8>) -> Option<&'s [u8]
 
 /// Unpacks a compressed value.
 pub(crate) fn decompress_bytes(bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
-    let (length, pieces) = match bytes.strip_prefix(&IN_PIECES) {
-        Some(rest) => (leading_length(rest), rest.get(4..)),
-        None => (leading_length(bytes), None),
+    let Some(in_pieces) = bytes.strip_prefix(&IN_PIECES) else {
+        checked_length(bytes, bytes)?;
+        return lz4_flex::decompress_size_prepended(bytes).map_err(|error| Unreadable(error.to_string()));
     };
-    // The length may be corrupt; reject one that no compression can reach.
+    let (head, pieces) = in_pieces.split_at_checked(4).ok_or_else(ends_too_early)?;
+    decompress_pieces(pieces, checked_length(head, bytes)?)
+}
+
+/// The length at the beginning of `head`. It may be corrupt, so one that no compression of `bytes` can reach is an
+/// error.
+fn checked_length(head: &[u8], bytes: &[u8]) -> Result<usize, Unreadable> {
+    let length = leading_length(head);
     if length > bytes.len().saturating_mul(MAX_RATIO) {
         return Err(Unreadable("a packed value has a wrong length".to_owned()));
     }
-    match pieces {
-        Some(pieces) => decompress_pieces(pieces, length),
-        None => lz4_flex::decompress_size_prepended(bytes).map_err(|error| Unreadable(error.to_string())),
-    }
+    Ok(length)
+}
+
+fn ends_too_early() -> Unreadable {
+    Unreadable("a packed value ends too early".to_owned())
 }
 
 fn decompress_pieces(pieces: &[u8], length: usize) -> Result<Vec<u8>, Unreadable> {
@@ -134,7 +142,7 @@ fn decompress_pieces(pieces: &[u8], length: usize) -> Result<Vec<u8>, Unreadable
     let mut rest = pieces;
     for out in unpacked.chunks_mut(PIECE_BYTES) {
         let piece = rest.split_at_checked(4).and_then(|(head, after)| after.split_at_checked(leading_length(head)));
-        let (piece, after) = piece.ok_or_else(|| Unreadable("a packed value ends too early".to_owned()))?;
+        let (piece, after) = piece.ok_or_else(ends_too_early)?;
         let n_unpacked = lz4_flex::block::decompress_into(piece, out).map_err(|error| Unreadable(error.to_string()))?;
         if n_unpacked != out.len() {
             return Err(Unreadable("a piece of a packed value is too short".to_owned()));
