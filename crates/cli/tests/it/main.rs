@@ -13,6 +13,7 @@
 mod acp;
 mod ask;
 mod ask_outcome;
+mod bombs;
 mod completions;
 mod config;
 mod connection_hints;

@@ -54,6 +54,11 @@ impl LearnedRepairs {
         LearnedRepairs::default()
     }
 
+    /// Whether nothing is learned yet.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
     /// The repairs for an endpoint and model, in the order in which they were
     /// learned.
     pub fn of(&self, key: &RepairKey) -> &[AppliedRepair] {
