@@ -27,5 +27,7 @@ const messages = [...JSON.parse(await text(process.stdin)), { role: "user", cont
 const options = library === "openai" ? { openai: { store: false, include: ["reasoning.encrypted_content"] } } : {};
 const settings = { model, tools: { weather }, stopWhen: isStepCount(8), maxRetries: 0, providerOptions: options };
 const result = await generateText({ ...settings, messages });
-const answer = { text: result.text, messages: [...messages, ...result.response.messages] };
+// `result.response` is of the last step only; a history without the calls before it is another conversation.
+const made = result.steps.flatMap((step) => step.response.messages);
+const answer = { text: result.text, messages: [...messages, ...made] };
 process.stdout.write(JSON.stringify(answer));

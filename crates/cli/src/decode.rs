@@ -111,7 +111,7 @@ fn decode_file(
     let unreadable = |error: io::Error| HintedError::new(format!("cannot read {name}: {error}"));
     let (head, protocol) = read_head(&mut input, arguments, dialects).map_err(unreadable)?;
     let mut plan = plan(arguments, dialects, name, &head, protocol)?;
-    plan.rules = rules_with_tags(dialects, &plan.rules, tags);
+    plan.rules = rules_with_tags(dialects, &plan.rules, tags).into_owned();
     let label = (arguments.files.len() > 1).then_some(name);
 
     let mut sink = DecodeSink {

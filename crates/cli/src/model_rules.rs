@@ -441,7 +441,7 @@ fn echo_json(echo: &EchoRules) -> Value {
         "need_opaque": echo.need_opaque, "ids": echo.ids.as_str(), "call_ids": echo.call_ids.as_str(), "item_text": echo.item_text.as_str(),
         "repeat_before_each_call": echo.repeat_before_each_call, "calls_last": echo.calls_last,
         "empty_content": echo.empty_content.as_str(), "dedupe": echo.dedupe.as_str(),
-        "foreign": echo.foreign.as_str(), "dummy": echo.dummy,
+        "foreign": echo.foreign.as_str(), "dummy": echo.dummy, "dummy_detail": echo.dummy_detail,
     })
 }
 

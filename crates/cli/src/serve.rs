@@ -238,7 +238,18 @@ async fn run_key(admin: &KeyAdmin, command: &KeyCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Lets the process open as many files as it may: every stream needs two sockets, and the usual limit is 1,024.
+fn raise_open_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        // Where that is refused, the old limit is good enough to start with.
+        let _refused = setrlimit(Resource::Nofile, rustix::process::Rlimit { current: limit.maximum, ..limit });
+    }
+}
+
 fn serve(arguments: &StartArguments, options: GatewayOptions) -> anyhow::Result<ExitStatus> {
+    raise_open_file_limit();
     let config = options.folders.config.as_ref().map(|folder| folder.join("config.toml"));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served: anyhow::Result<()> = runtime.block_on(async {

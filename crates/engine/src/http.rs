@@ -291,6 +291,11 @@ impl HttpReply {
         self.response.chunk().await.map_err(|error| http.reply_interrupted(&self.url, &error, self.began))
     }
 
+    /// Frees the headers. They keep the whole buffer that they were read into.
+    pub fn forget_headers(&mut self) {
+        *self.response.headers_mut() = HeaderMap::new();
+    }
+
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
     }

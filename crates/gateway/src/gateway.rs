@@ -18,7 +18,7 @@ use aside_session::serve_table::{RecordChoice, ServeKey, StoreChoice};
 use aside_sim::RunningSimulator;
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Request};
+use axum::http::{HeaderMap, HeaderValue, Request};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
@@ -226,6 +226,9 @@ impl Gateway {
     /// What an endpoint is known to need.
     pub(crate) fn learned_repairs(&self, target: &Target) -> Vec<AppliedRepair> {
         let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        if learned.is_empty() {
+            return Vec::new();
+        }
         learned.of(&target.endpoint.repair_key()).to_vec()
     }
 
@@ -350,7 +353,7 @@ impl Gateway {
             client: Client::of(agent.as_deref().unwrap_or_default()),
             method: head.method.as_str().to_owned(),
             query,
-            headers: head.headers,
+            headers: own_headers(&head.headers),
         };
         context.route(route, body).await
     }
@@ -428,7 +431,7 @@ impl Gateway {
             self.metrics.reply(dialect, usage, receipt.began.elapsed().as_secs_f64(), first);
         }
         log::write(LogLevel::Info, || receipt.log_line());
-        let whole = receipt.to_json().to_string();
+        let whole = receipt.to_json();
         if let Some(tenant) = &receipt.stored_for {
             self.memory.put_receipt(tenant, receipt.to_row(whole.clone()));
         }
@@ -583,6 +586,19 @@ async fn open_recorder(options: &GatewayOptions, config: &Config) -> Result<Opti
     let folder = memory_setup::data_folder(options)?.clone();
     let opened = tokio::task::spawn_blocking(move || ConversationRecorder::open(&folder)).await;
     opened.map_err(|error| HintedError::new(error.to_string()))?.map(Some)
+}
+
+/// A copy of the headers. Those of the connection would keep its whole read buffer while the reply is sent.
+fn own_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut own = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        // What was a header value is one.
+        if let Ok(mut copy) = HeaderValue::from_bytes(value.as_bytes()) {
+            copy.set_sensitive(value.is_sensitive());
+            own.append(name.clone(), copy);
+        }
+    }
+    own
 }
 
 fn is_web_socket(headers: &HeaderMap) -> bool {

@@ -13,6 +13,7 @@ use aside_core::rules::{BrokenRule, LeftOut};
 use aside_core::wire::Encoded;
 use aside_memory::{ReceiptRow, RepairCounts, Tenant, decisions};
 use aside_session::times::rfc3339;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -44,7 +45,7 @@ pub(crate) struct ReceiptModel {
 }
 
 /// One attempt to get an answer from a provider.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct UpstreamAttempt {
     /// None if there was no answer.
     pub(crate) status: Option<u16>,
@@ -62,7 +63,7 @@ pub(crate) struct Timing {
 }
 
 /// What the client sent and what the provider got, for `receipts = "full"`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct RequestTexts {
     client: String,
     /// Empty if nothing was sent.
@@ -72,10 +73,6 @@ pub(crate) struct RequestTexts {
 impl RequestTexts {
     pub(crate) fn of_client(body: &str) -> RequestTexts {
         RequestTexts { client: cut(body), sent: String::new() }
-    }
-
-    fn to_json(&self) -> Value {
-        json!({ "client": self.client, "sent": self.sent })
     }
 }
 
@@ -142,56 +139,49 @@ impl Receipt {
         self.set_left_out(&encoded.left_out);
     }
 
-    /// The members that every list entry has.
-    fn summary(&self) -> Value {
+    /// The whole receipt as JSON.
+    pub(crate) fn to_json(&self) -> String {
         let Client { name, version, .. } = &self.client;
         let ReceiptModel { asked, resolved, provider, dialect } = &self.model;
-        json!({
-            "id": self.id,
-            "at": rfc3339(self.at),
-            "client": { "name": name, "version": version, "protocol": self.protocol.as_str() },
-            "model": { "asked": short(asked), "resolved": resolved, "provider": provider, "dialect": dialect },
-            "status": self.status,
-            "repaired": self.counts.to_string(),
-        })
-    }
-
-    /// The whole receipt.
-    pub(crate) fn to_json(&self) -> Value {
         let since = |at: Option<Instant>| at.map(|at| milliseconds(at.duration_since(self.began)));
-        let usage = self.usage.map(|usage| {
-            json!({
-                "input": usage.input,
-                "output": usage.output,
-                "reasoning": usage.reasoning,
-                "cached": usage.cached,
-                "cacheWrite": usage.cache_write,
-            })
-        });
-        let attempt =
-            |attempt: &UpstreamAttempt| json!({ "status": attempt.status, "ms": attempt.ms, "rule": attempt.rule });
-        let rest = json!({
-            "tenant": self.tenant,
-            "shadow": self.shadow,
-            "store": self.store,
-            "upstream": self.upstream.iter().map(attempt).collect::<Vec<_>>(),
-            "decisions": self.decisions,
-            "judge": { "before": self.judge_before, "after": self.judge_after },
-            "leftOut": self.left_out,
-            "usage": usage,
-            "timing": {
-                "firstByteMs": since(self.timing.first_byte),
-                "firstThoughtMs": since(self.timing.first_thought),
-                "firstAnswerMs": since(self.timing.first_answer),
-                "totalMs": milliseconds(self.began.elapsed()),
+        let receipt = ReceiptJson {
+            summary: SummaryJson {
+                id: &self.id,
+                at: rfc3339(self.at),
+                client: ClientJson { name, version, protocol: self.protocol.as_str() },
+                model: ModelJson {
+                    asked: short(asked),
+                    resolved: resolved.as_deref(),
+                    provider: provider.as_deref(),
+                    dialect: dialect.as_deref(),
+                },
+                status: self.status,
+                repaired: self.counts.to_string(),
             },
-        });
-        let mut receipt = self.summary();
-        if let (Value::Object(receipt), Value::Object(rest)) = (&mut receipt, rest) {
-            receipt.extend(rest);
-            receipt.extend(self.texts.as_ref().map(|texts| ("request".to_owned(), texts.to_json())));
-        }
-        receipt
+            tenant: &self.tenant,
+            shadow: self.shadow,
+            store: self.store,
+            upstream: &self.upstream,
+            decisions: &self.decisions,
+            judge: JudgeJson { before: &self.judge_before, after: &self.judge_after },
+            left_out: &self.left_out,
+            usage: self.usage.map(|usage| UsageJson {
+                input: usage.input,
+                output: usage.output,
+                reasoning: usage.reasoning,
+                cached: usage.cached,
+                cache_write: usage.cache_write,
+            }),
+            timing: TimingJson {
+                first_byte_ms: since(self.timing.first_byte),
+                first_thought_ms: since(self.timing.first_thought),
+                first_answer_ms: since(self.timing.first_answer),
+                total_ms: milliseconds(self.began.elapsed()),
+            },
+            request: self.texts.as_ref(),
+        };
+        // Strings, numbers and JSON values: this cannot fail.
+        serde_json::to_string(&receipt).unwrap_or_default()
     }
 
     /// The receipt as it is stored.
@@ -221,6 +211,87 @@ impl Receipt {
             milliseconds(self.began.elapsed())
         )
     }
+}
+
+/// A receipt as its readers see it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReceiptJson<'a> {
+    #[serde(flatten)]
+    summary: SummaryJson<'a>,
+    tenant: &'a str,
+    shadow: bool,
+    store: &'a str,
+    upstream: &'a [UpstreamAttempt],
+    decisions: &'a [Value],
+    judge: JudgeJson<'a>,
+    left_out: &'a [Value],
+    usage: Option<UsageJson>,
+    timing: TimingJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<&'a RequestTexts>,
+}
+
+/// The members that every list entry has.
+#[derive(Serialize)]
+struct SummaryJson<'a> {
+    id: &'a str,
+    at: String,
+    client: ClientJson<'a>,
+    model: ModelJson<'a>,
+    status: u16,
+    repaired: String,
+}
+
+/// The same, read from a receipt.
+#[derive(Serialize, Deserialize)]
+struct Summary {
+    id: Value,
+    at: Value,
+    client: Value,
+    model: Value,
+    status: Value,
+    repaired: Value,
+}
+
+#[derive(Serialize)]
+struct ClientJson<'a> {
+    name: &'a str,
+    version: &'a str,
+    protocol: &'a str,
+}
+
+#[derive(Serialize)]
+struct ModelJson<'a> {
+    asked: String,
+    resolved: Option<&'a str>,
+    provider: Option<&'a str>,
+    dialect: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct JudgeJson<'a> {
+    before: &'a [Value],
+    after: &'a [Value],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UsageJson {
+    input: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+    cached: Option<u64>,
+    cache_write: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TimingJson {
+    first_byte_ms: Option<u64>,
+    first_thought_ms: Option<u64>,
+    first_answer_ms: Option<u64>,
+    total_ms: u64,
 }
 
 /// The rules that a body breaks, for a receipt.
@@ -265,13 +336,12 @@ struct StoredReceipt {
     tenant: String,
     client: String,
     /// JSON, which takes less memory than values.
-    summary: String,
     whole: String,
 }
 
 impl StoredReceipt {
     fn n_bytes(&self) -> usize {
-        self.summary.len() + self.whole.len()
+        self.whole.len()
     }
 }
 
@@ -282,7 +352,6 @@ impl ReceiptLog {
             id: receipt.id.clone(),
             tenant: receipt.tenant.clone(),
             client: receipt.client.name.clone(),
-            summary: receipt.summary().to_string(),
             whole,
         };
         let mut receipts = self.receipts();
@@ -318,7 +387,8 @@ impl ReceiptLog {
             .skip(usize::from(before.is_some()))
             .filter(fits)
             .take(LIST_LENGTH)
-            .filter_map(|receipt| serde_json::from_str(&receipt.summary).ok())
+            .filter_map(|receipt| serde_json::from_str::<Summary>(&receipt.whole).ok())
+            .filter_map(|summary| serde_json::to_value(summary).ok())
             .collect()
     }
 }

@@ -3,12 +3,14 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use aside_core::protocol::Protocol;
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
+use memchr::memmem::Finder;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
@@ -155,24 +157,39 @@ impl Relay {
 /// Where the last frame of a reply begins in a chunk, if the chunk seems to have it. A wrong guess only delays
 /// the rest of the chunk until the next one arrives.
 pub(crate) fn terminal_frame(protocol: Protocol, chunk: &[u8]) -> Option<usize> {
-    let markers: &[&[u8]] = match protocol {
-        Protocol::OpenaiChat => &[b"data: [DONE]", b"data:[DONE]"],
-        Protocol::OpenaiResponses => &[b"response.completed", b"response.incomplete", b"response.failed"],
-        Protocol::Anthropic => &[b"message_stop"],
-        Protocol::Gemini => &[b"\"finishReason\""],
-        Protocol::Ollama => &[b"\"done\":true", b"\"done\": true"],
-        Protocol::Bedrock => &[b"messageStop"],
-        Protocol::Cohere => &[b"message-end"],
-    };
-    let at = markers.iter().filter_map(|marker| find(chunk, marker)).min()?;
+    let at = TerminalMarkers::of(protocol).iter().filter_map(|marker| marker.find(chunk)).min()?;
     let before = chunk.get(..at)?;
     // The frame begins after the last empty line before the marker, or after the last line.
     let separator: &[u8] = if protocol == Protocol::Ollama { b"\n" } else { b"\n\n" };
     Some(rfind(before, separator).map_or(0, |found| found + separator.len()))
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    memchr::memmem::find(bytes, wanted)
+/// What the last frames of the protocols contain. Each is searched for in every chunk, so the searchers are made once.
+struct TerminalMarkers;
+
+impl TerminalMarkers {
+    fn of(protocol: Protocol) -> &'static [Finder<'static>] {
+        static OPENAI_CHAT: LazyLock<[Finder<'static>; 2]> =
+            LazyLock::new(|| [Finder::new(b"data: [DONE]"), Finder::new(b"data:[DONE]")]);
+        static OPENAI_RESPONSES: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
+            [Finder::new(b"response.completed"), Finder::new(b"response.incomplete"), Finder::new(b"response.failed")]
+        });
+        static ANTHROPIC: LazyLock<[Finder<'static>; 1]> = LazyLock::new(|| [Finder::new(b"message_stop")]);
+        static GEMINI: LazyLock<[Finder<'static>; 1]> = LazyLock::new(|| [Finder::new(b"\"finishReason\"")]);
+        static OLLAMA: LazyLock<[Finder<'static>; 2]> =
+            LazyLock::new(|| [Finder::new(b"\"done\":true"), Finder::new(b"\"done\": true")]);
+        static BEDROCK: LazyLock<[Finder<'static>; 1]> = LazyLock::new(|| [Finder::new(b"messageStop")]);
+        static COHERE: LazyLock<[Finder<'static>; 1]> = LazyLock::new(|| [Finder::new(b"message-end")]);
+        match protocol {
+            Protocol::OpenaiChat => &*OPENAI_CHAT,
+            Protocol::OpenaiResponses => &*OPENAI_RESPONSES,
+            Protocol::Anthropic => &*ANTHROPIC,
+            Protocol::Gemini => &*GEMINI,
+            Protocol::Ollama => &*OLLAMA,
+            Protocol::Bedrock => &*BEDROCK,
+            Protocol::Cohere => &*COHERE,
+        }
+    }
 }
 
 fn rfind(bytes: &[u8], wanted: &[u8]) -> Option<usize> {

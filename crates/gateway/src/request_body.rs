@@ -18,7 +18,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const MAX_TOTAL: usize = 512 << 20;
 
 /// A body in memory. Its bytes count until it is dropped.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RequestBody {
     pub(crate) text: String,
     _share: MemoryShare,
@@ -37,7 +37,7 @@ impl RequestBody {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodyMemory(Arc<AtomicUsize>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct MemoryShare {
     memory: BodyMemory,
     bytes: usize,

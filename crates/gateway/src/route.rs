@@ -181,10 +181,13 @@ fn post(path: &str, hints: RouteHints<'_>) -> Option<Route> {
     }
 }
 
-/// `/v1beta/models/MODEL:VERB`, also below `/v1`. The model may contain slashes and colons.
+/// `/v1beta/models/MODEL:VERB`, also below `/v1`. The model may contain slashes and colons. Some clients leave out
+/// `models/` if it contains a slash.
 fn gemini_verb(path: &str, hints: RouteHints<'_>) -> Option<Route> {
-    let rest = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
-    let (model, verb) = rest.rsplit_once(':').filter(|(model, _)| !model.is_empty())?;
+    let rest = path.strip_prefix("/v1beta/").or_else(|| path.strip_prefix("/v1/"))?;
+    let (named, verb) = rest.rsplit_once(':')?;
+    let model = named.strip_prefix("models/").or(named.contains('/').then_some(named));
+    let model = model.filter(|model| !model.is_empty())?;
     let model = Some(model.to_owned());
     let generate = |delivery| Route::Generate { protocol: Protocol::Gemini, model: model.clone(), delivery };
     match verb {
@@ -235,6 +238,8 @@ mod tests {
             ("POST", "/api/chat", "", generate(Protocol::Ollama)),
             ("POST", "/v1beta/models/sim/gemini:streamGenerateContent", "alt=sse", gemini("sim/gemini", ReplyDelivery::Streamed)),
             ("POST", "/v1beta/models/sim%2Fgemini:tool-loop:streamGenerateContent", "", gemini("sim/gemini:tool-loop", ReplyDelivery::WholeInList)),
+            ("POST", "/v1beta/sim/gemini:generateContent", "", gemini("sim/gemini", ReplyDelivery::Whole)),
+            ("POST", "/v1beta/gemini-3:generateContent", "", Route::Unknown(Protocol::Gemini)),
             ("POST", "/v1/models/gemini-3:generateContent", "", gemini("gemini-3", ReplyDelivery::Whole)),
             ("POST", "/v1beta/models/a%+1%zz%2:generateContent", "", gemini("a%+1%zz%2", ReplyDelivery::Whole)),
             ("POST", "/v1beta/models/g:countTokens", "", Route::CountTokens { protocol: Protocol::Gemini, model: Some("g".into()) }),

@@ -303,7 +303,7 @@ impl Call {
     }
 
     /// Passes a reply on while it arrives.
-    fn relay_reply(self, reply: HttpReply, mut receipt: Receipt) -> GatewayResponse {
+    fn relay_reply(self, mut reply: HttpReply, mut receipt: Receipt) -> GatewayResponse {
         receipt.status = 200;
         let headers = reply_headers(&reply);
         let framing = RelayFraming::of(self.protocol, reply.content_type().unwrap_or_default());
@@ -311,14 +311,16 @@ impl Call {
         let mut answer = GatewayResponse::new(body);
         answer.headers_mut().extend(headers);
         set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
+        reply.forget_headers();
         tokio::spawn(self.watch(reply, relay, receipt));
         answer
     }
 
-    async fn watch(self, mut reply: HttpReply, mut relay: Relay, mut receipt: Receipt) {
+    async fn watch(mut self, mut reply: HttpReply, mut relay: Relay, mut receipt: Receipt) {
+        let mut draft = self.context.draft(self.read.as_deref());
+        self.forget_request();
         let _stream = self.context.gateway.metrics.stream();
         let mut watched = WatchedReply::new(self.decoder(), self.protocol);
-        let mut draft = self.context.draft(self.read.as_deref());
         let mut held = None;
         let result = self.watch_bytes(&mut reply, &mut relay, &mut watched, &mut held).await;
         // This closes the socket of an incomplete reply, so the provider stops generating.
@@ -335,6 +337,14 @@ impl Call {
         }
         if let Ok(Err(why)) = result {
             relay.abort(&why).await;
+        }
+    }
+
+    /// Frees what is not needed any more while the reply is sent, which may take long.
+    fn forget_request(&mut self) {
+        self.body = Arc::default();
+        if self.context.gateway.recorder.is_none() {
+            self.read = None;
         }
     }
 

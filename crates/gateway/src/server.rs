@@ -156,7 +156,8 @@ async fn serve_connection(gateway: Arc<Gateway>, socket: TcpStream, served: Serv
         async move {
             let request = request.map(Body::new);
             Ok::<GatewayResponse, Infallible>(match served {
-                Served::Everything => gateway.respond(request, local.ip()).await,
+                // In a box, so that a connection whose reply is being sent does not keep the room for making it.
+                Served::Everything => Box::pin(gateway.respond(request, local.ip())).await,
                 Served::Metrics if request.uri().path() == "/metrics" => gateway.metrics_page(),
                 Served::Metrics => text_response(404, "only /metrics is served at this address\n"),
             })

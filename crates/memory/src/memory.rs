@@ -64,6 +64,13 @@ pub(crate) struct Backend {
     pub(crate) reads: Arc<ReadGate>,
 }
 
+/// Whether replies are on their way to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unwritten {
+    None,
+    Some,
+}
+
 /// Whether the store works, for metrics and health checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -212,10 +219,10 @@ impl Memory {
         let plan = RestorePlan::new(tenant, request, session);
         let (keys, replies) = plan.wanted();
         let mut lookup = LookUp { memory: self, tenant, candidates: Candidates::default(), state: StoreState::None };
+        let unwritten = self.unwritten();
         lookup.find(&keys, &replies).await;
         let mut resolved = plan.resolve(&lookup.candidates);
-        // A reply of a moment ago may still be on its way.
-        if plan.is_missing_any(&resolved) && self.written_meanwhile().await {
+        if plan.is_missing_any(&resolved) && self.written_since(unwritten).await {
             lookup.find(&keys, &replies).await;
             resolved = plan.resolve(&lookup.candidates);
         }
@@ -233,14 +240,23 @@ impl Memory {
         restored
     }
 
-    /// Waits for the rows that are on their way to the store. False if there were
-    /// none, or if that takes too long.
-    async fn written_meanwhile(&self) -> bool {
-        let Some(backend) = &self.inner.backend else { return false };
-        if !backend.writer.status.has_queued() || backend.reads.is_down() {
-            return false;
-        }
+    /// Whether replies of a moment ago are on their way. Asked before a look-up: afterwards they may have arrived
+    /// without having been found.
+    fn unwritten(&self) -> Unwritten {
+        let has_queued = |backend: &Backend| backend.writer.status.has_queued() && !backend.reads.is_down();
+        if self.inner.backend.as_ref().is_some_and(has_queued) { Unwritten::Some } else { Unwritten::None }
+    }
+
+    /// Waits for the replies that were on their way before a look-up. False if there were none, or if that takes too
+    /// long.
+    async fn written_since(&self, before: Unwritten) -> bool {
+        let (Some(backend), Unwritten::Some) = (&self.inner.backend, before) else { return false };
         timeout(self.inner.read_deadline, backend.writer.flush()).await.is_ok()
+    }
+
+    /// Whether a reply may be missing from the store.
+    fn lags_behind(&self) -> bool {
+        self.inner.backend.as_ref().is_some_and(|backend| backend.writer.status.lags_behind())
     }
 
     /// Begins a reply to a request.
@@ -280,7 +296,7 @@ impl Memory {
         let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
         let cached = || self.inner.cache.by_id(tenant.id(), id);
         match self.find_one(tenant, query).await {
-            Ok(None) if self.health().lag_rows > 0 => Ok(cached()),
+            Ok(None) if self.lags_behind() => Ok(cached()),
             Ok(found) => Ok(found),
             Err(error) => cached().map(Some).ok_or(error),
         }
@@ -289,8 +305,9 @@ impl Memory {
     /// The first reply of a query, if need be when everything queued is written.
     async fn find_one(&self, tenant: &Arc<Tenant>, query: FindQuery) -> Result<Option<SharedReply>, StoreError> {
         let Some(backend) = &self.inner.backend else { return Ok(None) };
+        let unwritten = self.unwritten();
         let mut found = backend.reads.ask(backend.store.find(query.clone())).await?;
-        if found.rows.is_empty() && self.written_meanwhile().await {
+        if found.rows.is_empty() && self.written_since(unwritten).await {
             found = backend.reads.ask(backend.store.find(query)).await?;
         }
         let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));

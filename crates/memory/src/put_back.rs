@@ -159,9 +159,9 @@ pub(crate) fn rename_results(message: &Message, renamed: &[(String, String)]) ->
 }
 
 /// The provider's own ids for minted ones, in a message that stays as it is
-/// otherwise.
+/// otherwise. It is known who made it, so it is not taken for the target's.
 pub(crate) fn with_own_ids(client: &Message, stored: &StoredReply) -> PutBack {
-    let mut message = client.clone();
+    let mut message = Message { origin: stored.message.origin.clone(), ..client.clone() };
     let mut renamed = Vec::new();
     for block in &mut message.blocks {
         let Block::ToolCall(call) = block else { continue };

@@ -12,8 +12,9 @@ use crate::read_gate::ReadGate;
 use crate::spill::Spill;
 use crate::store::{Store, WriteRow};
 
-/// Rows that arrive within this time are written together.
-const GROUP_TIME: Duration = Duration::from_millis(2);
+/// How long rows without a waiting client may wait for others. A reply is written at once, together with everything that
+/// has arrived while the write before it ran.
+const GROUP_TIME: Duration = Duration::from_millis(50);
 /// At most so many rows are written together.
 const MAX_GROUP: usize = 256;
 /// The bytes that may wait in memory. More than that goes to the file.
@@ -44,15 +45,22 @@ pub(crate) struct WriterStatus {
     pub(crate) is_down: AtomicBool,
     /// Rows in memory and in the file.
     queued_rows: AtomicU64,
+    /// Those in memory that concern replies.
+    queued_replies: AtomicU64,
     spilled_rows: AtomicU64,
     pub(crate) lost_rows: AtomicU64,
     queued_bytes: AtomicU64,
 }
 
 impl WriterStatus {
-    /// Whether rows are on their way to a store that works, as far as is known.
+    /// Whether replies are on their way to a store that works, as far as is known.
     pub(crate) fn has_queued(&self) -> bool {
-        self.queued_rows.load(Ordering::Relaxed) > 0 && !self.is_down.load(Ordering::Relaxed)
+        self.queued_replies.load(Ordering::Relaxed) > 0 && !self.is_down.load(Ordering::Relaxed)
+    }
+
+    /// Whether a reply may be missing from the store.
+    pub(crate) fn lags_behind(&self) -> bool {
+        self.queued_replies.load(Ordering::Relaxed) + self.spilled_rows.load(Ordering::Relaxed) > 0
     }
 
     pub(crate) fn lag_rows(&self) -> u64 {
@@ -89,6 +97,7 @@ impl Writer {
             return done;
         }
         self.status.queued_rows.fetch_add(n_rows, Ordering::Relaxed);
+        self.status.queued_replies.fetch_add(n_awaited(&rows), Ordering::Relaxed);
         if let Err(mpsc::error::SendError(WriteJob::Rows(_, end))) = self.jobs.send(WriteJob::Rows(rows, end)) {
             let _unread = end.send(WriteEnd::StoreIsDown);
         }
@@ -103,6 +112,10 @@ impl Writer {
             let _answered = done.await;
         }
     }
+}
+
+fn n_awaited(rows: &[WriteRow]) -> u64 {
+    rows.iter().filter(|row| row.is_awaited()).count() as u64
 }
 
 struct WriterTask {
@@ -123,6 +136,11 @@ struct Group {
 }
 
 impl Group {
+    /// Whether somebody waits for it.
+    fn is_awaited(&self) -> bool {
+        !self.flushed.is_empty() || self.rows.iter().any(WriteRow::is_awaited)
+    }
+
     fn add(&mut self, job: WriteJob) {
         match job {
             WriteJob::Rows(rows, end) => {
@@ -161,9 +179,15 @@ impl WriterTask {
         let mut group = Group::default();
         group.add(first);
         let end = Instant::now() + GROUP_TIME;
-        while group.rows.len() < MAX_GROUP && group.flushed.is_empty() {
-            let Ok(Some(job)) = timeout_at(end, self.queue.recv()).await else { break };
-            group.add(job);
+        while group.rows.len() < MAX_GROUP {
+            if let Ok(job) = self.queue.try_recv() {
+                group.add(job);
+            } else if group.is_awaited() {
+                break;
+            } else {
+                let Ok(Some(job)) = timeout_at(end, self.queue.recv()).await else { break };
+                group.add(job);
+            }
         }
         let Group { rows, ends, flushed } = group;
         // While the store is down, only the retries ask it.
@@ -187,6 +211,7 @@ impl WriterTask {
         let bytes: u64 = rows.iter().map(|row| row.weight() as u64).sum();
         self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.status.queued_rows.fetch_sub(rows.len() as u64, Ordering::Relaxed);
+        self.status.queued_replies.fetch_sub(n_awaited(&rows), Ordering::Relaxed);
         self.publish();
         for end in ends {
             let _unread = end.send(outcome);

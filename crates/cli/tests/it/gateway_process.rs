@@ -33,6 +33,17 @@ impl GatewayProcess {
     pub(crate) fn start_with(config: &TestConfig, arguments: &[&str], variables: &[(&str, &str)]) -> GatewayProcess {
         let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
         command.args(["serve", "--listen", "0"]).args(arguments).envs(variables.iter().copied());
+        GatewayProcess::start_command(config, command)
+    }
+
+    /// Through a shell script, which gets the program and its arguments as `$0` and `$@`.
+    pub(crate) fn start_in_shell(config: &TestConfig, script: &str) -> GatewayProcess {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_aside"), "serve", "--listen", "0"]);
+        GatewayProcess::start_command(config, command)
+    }
+
+    fn start_command(config: &TestConfig, mut command: Command) -> GatewayProcess {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = start(&mut command, Some(config));
         let mut stderr = BufReader::new(child.stderr.take().unwrap());

@@ -13,6 +13,7 @@
 mod acp;
 mod ask;
 mod ask_outcome;
+mod bombs;
 mod completions;
 mod config;
 mod connection_hints;
@@ -41,6 +42,7 @@ mod plain;
 #[path = "../../../memory/tests/it/postgres_server.rs"]
 mod postgres_server;
 mod profile;
+mod prompt_caching;
 #[cfg(target_os = "linux")]
 mod protected_paths;
 mod providers;

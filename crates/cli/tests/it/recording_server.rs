@@ -14,6 +14,8 @@ pub(crate) struct ReceivedRequest {
     /// The bearer token.
     pub(crate) key: String,
     pub(crate) body: Value,
+    /// The body as it was sent.
+    pub(crate) text: String,
 }
 
 /// What the server received so far.
@@ -53,7 +55,12 @@ fn read_request(stream: &mut impl Read) -> Option<ReceivedRequest> {
             if body.len() >= header("content-length")?.parse::<usize>().ok()? {
                 let key = header("authorization").unwrap_or_default().replace("Bearer ", "");
                 let line = head.lines().next()?.to_owned();
-                return Some(ReceivedRequest { line, key, body: serde_json::from_str(body).ok()? });
+                return Some(ReceivedRequest {
+                    line,
+                    key,
+                    body: serde_json::from_str(body).ok()?,
+                    text: body.to_owned(),
+                });
             }
         }
         match stream.read(&mut buffer).ok()? {

@@ -183,3 +183,16 @@ fn g3_what_cannot_be_recorded_is_refused_at_the_start() {
     let wrong = TestConfig::with("serve-record-wrong", "[serve]\nrecord = 3\n");
     assert!(wrong.refused("serve --check-config").contains("expected true, false or a list of tenants"));
 }
+
+/// Every stream needs two sockets.
+#[cfg(target_os = "linux")]
+#[test]
+fn g6_a_gateway_may_open_as_many_files_as_the_system_allows() {
+    let config = TestConfig::new("serve-open-files");
+    // The limit of this process is inherited, so a shell lowers it first.
+    let gateway = GatewayProcess::start_in_shell(&config, "ulimit -Sn 200; exec \"$0\" \"$@\"");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", gateway.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let numbers: Vec<&str> = line.split_whitespace().filter(|word| word.parse::<u64>().is_ok()).collect();
+    assert!(numbers.len() == 2 && numbers[0] == numbers[1], "{line}");
+}

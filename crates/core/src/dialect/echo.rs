@@ -256,6 +256,9 @@ pub struct EchoRules {
     pub foreign: Foreign,
     /// The documented dummy signature, if there is one.
     pub dummy: String,
+    /// The list entry that the dummy is written in, if the provider reads seals
+    /// from a list. Otherwise calls have it.
+    pub dummy_detail: Patch,
 }
 
 /// What a thinking block is bound to, besides its provider.
@@ -293,6 +296,7 @@ table!(Echo {
     dedupe: Dedupe,
     foreign: Foreign,
     dummy: String,
+    dummy_detail: Patch,
 });
 
 table!(Bind { model: String, account: bool, prefix: PrefixCheck, removal: Removal });
@@ -338,6 +342,7 @@ impl Echo {
             dedupe: self.dedupe.unwrap_or_default(),
             foreign,
             dummy,
+            dummy_detail: self.dummy_detail.unwrap_or_default(),
         })
     }
 }

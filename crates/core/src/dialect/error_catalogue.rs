@@ -294,6 +294,8 @@ choices!(
         DropEmptied = "drop_emptied",
         /// Put thinking before the other blocks of its message.
         ThinkingFirst = "thinking_first",
+        /// Leave out the thinking of messages that have text and calls.
+        DropBesideText = "drop_beside_text",
         /// Send the effort `none`.
         EffortNone = "effort_none",
         /// Leave out the choice of tools.
@@ -362,10 +364,13 @@ fn after_words<'m>(message: &'m str, part: &str) -> Option<&'m str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins_word = part.starts_with(|c: char| c.is_ascii_alphanumeric());
     let ends_word = part.ends_with(|c: char| c.is_ascii_alphanumeric());
+    // The last word of a phrase may also be the beginning of a path, which says something else.
+    let ends_phrase = ends_word && part.contains(' ');
     message.match_indices(part).find_map(|(at, found)| {
         let (before, after) = (message.get(..at)?, message.get(at + found.len()..)?);
+        let is_path = ends_phrase && after.strip_prefix('.').is_some_and(|below| below.starts_with(is_name));
         let is_part = (begins_word && before.ends_with(is_name)) || (ends_word && after.starts_with(is_name));
-        (!is_part).then_some(after)
+        (!is_part && !is_path).then_some(after)
     })
 }
 

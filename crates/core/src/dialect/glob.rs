@@ -1,33 +1,35 @@
 //! Model patterns: `*` for any run of characters, `?` for one, case ignored.
 
+/// It runs several times for each request, so it copies nothing.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().map(|c| c.to_ascii_lowercase()).collect();
-    let name: Vec<char> = name.chars().map(|c| c.to_ascii_lowercase()).collect();
-    // The last `*` and the position in the name where it matched. A mismatch
-    // backtracks to it.
-    let mut star: Option<(usize, usize)> = None;
-    let (mut p, mut n) = (0, 0);
-    while let Some(character) = name.get(n) {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, n));
-                p += 1;
+    // Where the last `*` is, and the rest of the name that it has not matched yet. A mismatch backtracks to it.
+    let mut star: Option<(&str, &str)> = None;
+    let (mut pattern, mut name) = (pattern, name);
+    while let Some((character, rest_of_name)) = first(name) {
+        match first(pattern) {
+            Some(('*', rest)) => {
+                star = Some((rest, name));
+                pattern = rest;
             }
-            Some(wanted) if *wanted == '?' || wanted == character => {
-                p += 1;
-                n += 1;
+            Some((wanted, rest)) if wanted == '?' || wanted.eq_ignore_ascii_case(&character) => {
+                (pattern, name) = (rest, rest_of_name);
             }
             Some(_) | None => match &mut star {
-                Some((at, from)) => {
-                    *from += 1;
-                    p = *at + 1;
-                    n = *from;
+                Some((after, from)) => {
+                    let Some((_, shorter)) = first(from) else { return false };
+                    *from = shorter;
+                    (pattern, name) = (*after, shorter);
                 }
                 None => return false,
             },
         }
     }
-    pattern.get(p..).is_none_or(|rest| rest.iter().all(|c| *c == '*'))
+    pattern.chars().all(|character| character == '*')
+}
+
+fn first(text: &str) -> Option<(char, &str)> {
+    let mut characters = text.chars();
+    characters.next().map(|character| (character, characters.as_str()))
 }
 
 #[cfg(test)]

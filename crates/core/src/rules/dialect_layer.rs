@@ -1,6 +1,8 @@
 //! Connects dialects and settings: a dialect's defaults as a layer of settings,
 //! and the settings that change how a reply is read.
 
+use std::borrow::Cow;
+
 use serde_json::Value as Json;
 
 use crate::dialect::{Carrier, Dialects, EchoField, FillEmpty, Rules};
@@ -37,7 +39,10 @@ pub fn dialect_defaults(rules: &Rules) -> Vec<SettingChange> {
 }
 
 /// The rules for reading a reply, with the user's choice for tags applied.
-pub fn rules_with_tags(dialects: &Dialects, rules: &Rules, tags: TagsMode) -> Rules {
+pub fn rules_with_tags<'a>(dialects: &Dialects, rules: &'a Rules, tags: TagsMode) -> Cow<'a, Rules> {
+    if tags == TagsMode::Auto {
+        return Cow::Borrowed(rules);
+    }
     let mut rules = rules.clone();
     match tags {
         TagsMode::Auto => (),
@@ -51,7 +56,7 @@ pub fn rules_with_tags(dialects: &Dialects, rules: &Rules, tags: TagsMode) -> Ru
             }
         }
     }
-    rules
+    Cow::Owned(rules)
 }
 
 #[cfg(test)]
@@ -84,7 +89,7 @@ mod tests {
         let dialects = Dialects::builtin().unwrap();
         let rules = |id: &str| dialects.get(id).unwrap().rules(None).clone();
         let read = |id: &str, mode| {
-            let tags = rules_with_tags(&dialects, &rules(id), mode).read.tags;
+            let tags = rules_with_tags(&dialects, &rules(id), mode).into_owned().read.tags;
             (tags.pairs.iter().map(|pair| pair.id.clone()).collect::<Vec<_>>(), tags.start)
         };
         assert_eq!(read("generic", TagsMode::Auto), (vec!["think".to_owned()], TagStart::Explicit));

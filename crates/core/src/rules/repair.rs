@@ -49,10 +49,25 @@ pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &Ref
         }
         Some(part) => refused.has(part),
     };
+    // Without a mode, there is none to switch; a parameter that was not sent cannot be left out.
+    let has_key = |row: &ErrorRow| {
+        let is_sent =
+            |key: &String| key.split('.').next().is_some_and(|name| refused.body.contains(&format!("\"{name}\":")));
+        refused.written.is_empty() || row.keys.is_empty() || row.keys.iter().any(is_sent)
+    };
+    let applies = |row: &ErrorRow| {
+        applies(row)
+            && (row.repair != Repair::SwitchMode || !applied::modes_in(&message).is_empty())
+            && (row.repair != Repair::OmitParameter || has_key(row))
+    };
     if let Some(row) = matching_row(dialects.catalogue(), error.status, &message, applies) {
         let mut ladder = AppliedRepair::ladder(row, &message);
         if row.repair == Repair::OffForTurn {
-            ladder.splice(0..0, named_key::missing_value(error.all_words(), refused));
+            // What conflicts with thinking goes before thinking does.
+            let sampling = applied::sampling_in(&message);
+            let drop =
+                (!sampling.is_empty()).then_some(AppliedRepair { repair: Repair::DropParameters, details: sampling });
+            ladder.splice(0..0, drop.into_iter().chain(named_key::missing_value(error.all_words(), refused)));
         }
         // A level or a switch that turns thinking off is left out before another
         // one is tried.
@@ -140,6 +155,7 @@ pub fn repair_ladder(repair: Repair) -> &'static [Repair] {
         R::StripField => &[R::StripField, R::OffForTurn],
         R::DropEmptied => &[R::DropEmptied],
         R::ThinkingFirst => &[R::ThinkingFirst, R::StripTurn, R::OffForTurn],
+        R::DropBesideText => &[R::DropBesideText, R::StripField, R::OffForTurn],
         R::EffortNone => &[R::EffortNone, R::DropEffort],
         R::DropToolChoice => &[R::DropToolChoice, R::OffForTurn],
     }
@@ -237,6 +253,7 @@ pub(crate) fn apply_repair(applied: &AppliedRepair, rules: &mut Rules, preferenc
             preferences.body_edits.push(BodyEdit::DropEmptied);
         }
         Repair::ThinkingFirst => preferences.body_edits.push(BodyEdit::ThinkingFirst),
+        Repair::DropBesideText => preferences.body_edits.push(BodyEdit::DropBesideText),
         Repair::EffortNone => effort::send_none(rules, preferences),
         Repair::DropToolChoice => {
             preferences.tool_choice = SentToolChoice::Omitted;

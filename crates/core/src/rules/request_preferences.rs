@@ -65,6 +65,8 @@ pub(crate) enum BodyEdit {
     DropEmptied,
     /// Put thinking before the other blocks of its message.
     ThinkingFirst,
+    /// Leave out the fields that carry thinking in messages with text and calls.
+    DropBesideText,
     /// Write the seals of parts in the standard alphabet of base64.
     StandardBase64,
 }

@@ -37,6 +37,7 @@ fn edit_message(message: Raw<'_>, edits: &[BodyEdit], list: &mut ListWriter<'_>)
 /// Writes a message, an item or a block, with its own blocks.
 fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) {
     let kind = text_member(object, "type").unwrap_or_default();
+    let is_beside_text = edits.contains(&BodyEdit::DropBesideText) && has_text_and_calls(object);
     // Without a seal, the text is all that a thinking block has.
     let is_sealed = ["signature", "data", "encrypted_content"].iter().any(|seal| member(object, seal).is_some());
     let is_needed = |name: &str| {
@@ -46,7 +47,7 @@ fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) 
     };
     let omitted = |name: &str| {
         let is_named = |edit: &BodyEdit| matches!(edit, BodyEdit::OmitMember { kind: of, name: member } if *of == kind && member == name);
-        edits.iter().any(is_named) && !is_needed(name)
+        (edits.iter().any(is_named) && !is_needed(name)) || (is_beside_text && THINKING_FIELDS.contains(&name))
     };
     each_member(object, |name, value| match (name, value.kind()) {
         _ if omitted(name) => (),
@@ -56,6 +57,11 @@ fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) 
                 && value.get().bytes().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit()) =>
         {
             out.push_raw(name, &value.get().replace('-', "+").replace('_', "/"));
+        }
+        // Blocks without a type are named after their only member.
+        (_, JsonKind::Object) if paths_below(name, edits).next().is_some() => {
+            let paths: Vec<&str> = paths_below(name, edits).collect();
+            out.object(name, |out| without_paths(value, &paths, out));
         }
         ("content" | "parts", JsonKind::Array) => out.list(name, |list| edit_blocks(value, edits, list)),
         _ => out.push_raw(name, value.get()),
@@ -68,6 +74,38 @@ fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) 
             out.push_raw(name, json);
         }
     }
+}
+
+/// The fields of a message that carry thinking.
+const THINKING_FIELDS: [&str; 5] =
+    ["reasoning_content", "reasoning", "reasoning_text", "thinking", "reasoning_details"];
+
+fn has_text_and_calls(message: Raw<'_>) -> bool {
+    let has_text = text_member(message, "content").is_some_and(|text| !text.trim().is_empty());
+    has_text && member(message, "tool_calls").is_some()
+}
+
+/// The dotted paths that are left out below a member.
+fn paths_below<'e>(kind: &'e str, edits: &'e [BodyEdit]) -> impl Iterator<Item = &'e str> {
+    edits.iter().filter_map(move |edit| {
+        let BodyEdit::OmitMember { kind: of, name } = edit else { return None };
+        (of == kind && name.contains('.')).then_some(name.as_str())
+    })
+}
+
+/// Writes the members of an object without those at some paths.
+fn without_paths<'p>(object: Raw<'_>, paths: &[&'p str], out: &mut NestedObject<'_>) {
+    each_member(object, |name, value| {
+        if paths.contains(&name) {
+            return;
+        }
+        let below = |path: &&'p str| path.strip_prefix(name)?.strip_prefix('.');
+        let paths: Vec<&str> = paths.iter().filter_map(below).collect();
+        match paths.is_empty() || value.kind() != JsonKind::Object {
+            true => out.push_raw(name, value.get()),
+            false => out.object(name, |out| without_paths(value, &paths, out)),
+        }
+    });
 }
 
 fn edit_blocks(blocks: Raw<'_>, edits: &[BodyEdit], list: &mut ListWriter<'_>) {
@@ -136,6 +174,12 @@ mod tests {
             ("emptied messages", BodyEdit::DropEmptied,
                 r#"{"messages":[{"role":"user","content":""},{"role":"assistant","content":""},{"role":"assistant","content":[{"type":"thinking"}]},{"role":"assistant","content":[{"type":"text","text":" "},{"type":"tool_use"}]},{"role":"assistant","content":null,"tool_calls":[]}]}"#,
                 r#"{"messages":[{"role":"user","content":""},{"role":"assistant","content":[{"type":"tool_use"}]},{"role":"assistant","content":null,"tool_calls":[]}]}"#),
+            ("a member below a block", omit("reasoningContent", "reasoningText.signature"),
+                r#"{"messages":[{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"t","signature":"s"}}},{"toolUse":{"input":{"signature":1}}}]}]}"#,
+                r#"{"messages":[{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"t"}}},{"toolUse":{"input":{"signature":1}}}]}]}"#),
+            ("thinking beside text and calls", BodyEdit::DropBesideText,
+                r#"{"messages":[{"role":"assistant","content":"a","reasoning_content":"t","tool_calls":[]},{"role":"assistant","content":null,"reasoning_content":"t","tool_calls":[]},{"role":"assistant","content":"a","reasoning_content":"t"}]}"#,
+                r#"{"messages":[{"role":"assistant","content":"a","tool_calls":[]},{"role":"assistant","content":null,"reasoning_content":"t","tool_calls":[]},{"role":"assistant","content":"a","reasoning_content":"t"}]}"#),
             ("the order", BodyEdit::ThinkingFirst,
                 r#"{"messages":[{"role":"assistant","content":[{"text":"a"},{"reasoningContent":{}},{"toolUse":{}}]}]}"#,
                 r#"{"messages":[{"role":"assistant","content":[{"reasoningContent":{}},{"text":"a"},{"toolUse":{}}]}]}"#),

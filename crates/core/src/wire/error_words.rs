@@ -74,6 +74,10 @@ fn of_value(body: &Value, depth: usize) -> Option<String> {
     if let Value::Array(list) = body {
         return of_list(list, depth);
     }
+    // The whole body is the error where a client took it out of its `error`.
+    if body.get("error").is_none() && body.get("metadata").is_some_and(|metadata| metadata.get("raw").is_some()) {
+        return of_error(body, depth);
+    }
     let error = body.get("error").filter(|error| !error.is_null());
     let main = error
         .and_then(|error| of_error(error, depth))
@@ -99,7 +103,7 @@ fn of_error(error: &Value, depth: usize) -> Option<String> {
     }
     let message = ["message", "msg"].iter().find_map(|name| of_message(error.get(name)?, depth));
     let detail = || error.get("detail").and_then(|detail| of_text_or_list(detail, depth));
-    let below = || error.get("error").and_then(|error| of_error(error, depth + 1));
+    let below = || ["error", "upstream_error"].iter().find_map(|name| of_error(error.get(name)?, depth + 1));
     let message = message.or_else(detail).or_else(below)?;
     // OpenRouter: the body of the provider behind it.
     let raw = error.get("metadata").and_then(|metadata| metadata.get("raw"));
@@ -224,6 +228,8 @@ mod tests {
             ("not an error",  r#"{"error":{"message":"parameters {\"a\":1} did not match"}}"#,            r#"parameters {"a":1} did not match"#),
             ("detail list",   r#"{"detail":[{"loc":["body","messages",1,"x"],"msg":"m"},{"msg":"n"}]}"#,  "body.messages.1.x: m; n"),
             ("detail object", r#"{"message":{"detail":[{"loc":["body","x"],"msg":"m"}]}}"#,               "body.x: m"),
+            ("raw alone",     r#"{"message":"P","code":400,"metadata":{"raw":"{\"message\":\"m\"}"}}"#,          "P: m"),
+            ("upstream",      r#"{"error":{"type":"fail","upstream_error":{"error":{"message":"m"}}}}"#,   "m"),
             ("list",          r#"[{"error":{"message":"m"}},{"error":{"message":"n"}}]"#,                 "m; n"),
             ("errors",        r#"{"errors":[{"message":"m"},"n"]}"#,                                      "m; n"),
             ("event",         "data:{\"error\":{\"message\":\"m\"}}\n\ndata: [DONE]\n",                    "m"),

@@ -407,6 +407,10 @@ fn an_error_message_finds_its_catalogue_row() {
         ("encrypted_refused",     "shape",       "omit_member",        "Encrypted content is not supported."),
         ("tool_choice_refused",   "forced_tool", "drop_tool_choice",   "deepseek-reasoner does not support this tool_choice"),
         ("effort_value",          "config",      "nearest_effort",     "level \"max\" not supported, valid levels: low, medium"),
+        ("no_text",               "shape",       "drop_hidden",        "messages.1.content.0.thinking: each thinking block must contain thinking"),
+        ("clears_nothing",        "config",      "omit_parameter",     "`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive"),
+        ("content_beside_thinking", "shape",     "drop_beside_text",   "Cannot pass both content and thinking in an assistant message with tool calls!"),
+        ("thinking_mode",         "config",      "switch_mode",        "invalid params, invalid thinking.type: \"enabled\" (allowed: adaptive, disabled) (2013)"),
         ("conflicts_with_thinking", "config",    "off_for_turn",       "Json mode response is not supported when thinking is enabled"),
     ];
     for (id, class, repair, message) in cases {

@@ -102,6 +102,9 @@ const CASES: &[RepairCase] = &[
     RepairCase { row: "encrypted_refused",     dialect: "vllm-responses",    model: "m",                 history: HistoryVariant::Usual,     settings: &[("reasoning.includeInContext", "true")], message: "Encrypted content is not supported." },
     RepairCase { row: "tool_choice_refused",   dialect: "deepseek",          model: "deepseek-v4-pro",   history: HistoryVariant::Usual,     settings: &[], message: "deepseek-reasoner does not support this tool_choice" },
     RepairCase { row: "effort_value",          dialect: "openai-chat",       model: "gpt-5.1",           history: HistoryVariant::Usual,     settings: &[("reasoning.effort", "high")], message: "level \"high\" not supported, valid levels: low, medium" },
+    RepairCase { row: "no_text",               dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Hidden,    settings: &[], message: "messages.1.content.0.thinking: each thinking block must contain thinking" },
+    RepairCase { row: "clears_nothing",        dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Usual,     settings: &[], message: "`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive" },
+    RepairCase { row: "content_beside_thinking", dialect: "llamacpp",        model: "m",                 history: HistoryVariant::Usual,     settings: &[], message: "Cannot pass both content and thinking in an assistant message with tool calls!" },
     RepairCase { row: "conflicts_with_thinking", dialect: "qwen",            model: "qwen3-max",         history: HistoryVariant::Usual,     settings: &[], message: "Json mode response is not supported when thinking is enabled" },
 ];
 

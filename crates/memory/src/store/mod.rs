@@ -216,6 +216,14 @@ pub enum WriteRow {
 }
 
 impl WriteRow {
+    /// Whether a client, or the next request of a conversation, waits for it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        match self {
+            WriteRow::Reply { .. } | WriteRow::Rejected { .. } | WriteRow::Forget { .. } => true,
+            WriteRow::Touch { .. } | WriteRow::Receipt(_) => false,
+        }
+    }
+
     /// The bytes that it takes while it waits.
     pub(crate) fn weight(&self) -> usize {
         256 + match self {

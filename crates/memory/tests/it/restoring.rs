@@ -373,3 +373,36 @@ async fn g2_readable_thinking_does_not_replace_the_seal_of_an_answer() {
     let restored = target.restore(&memory, &tenant, &plain, None).await;
     assert_eq!((restored.turns[0].outcome, restored.changes_anything()), (Outcome::Complete, false), "it had no seal");
 }
+
+/// A client that keeps readable thinking cannot say whose it is. If it counted as the target's own, everything before it
+/// would be dropped where thinking may be left out only from the beginning.
+#[tokio::test]
+async fn g2_readable_thinking_of_another_provider_is_not_taken_for_the_targets() {
+    let (folder, key) = (Folder::new("another-origin"), StoreKey::generate());
+    let (target, other) = (Target::new("anthropic", "claude-sonnet-5"), Target::new("openai", "gpt-5.6"));
+    let memory = open(&folder, &key).await;
+    let tenant = memory.tenant("local", NOW).await.unwrap();
+    let ours = vec![user("How deep?"), assistant(vec![sealed_thinking("deep", "sig1"), text("Four metres.")])];
+    target.remember(&memory, &tenant, &ours, None).await;
+    let asked = [ours.clone(), vec![user("And you?")]].concat();
+    let theirs = assistant(vec![sealed_thinking("deeper", "enc2"), text("Five metres.")]);
+    let before = other.restore(&memory, &tenant, &all_without_thinking(&asked), None).await;
+    let reply = Message { origin: Some(other.origin.clone()), ..theirs };
+    assert_eq!(memory.begin(&tenant, &before).finish(&reply, NOW).durable().await.as_str(), "ok");
+
+    // The client has the text of all thinking, and the gateway cannot see who made it.
+    let mut sent = [
+        ours[..1].to_vec(),
+        vec![assistant(vec![open_thinking("deep"), text("Four metres.")]), user("And you?")],
+        vec![assistant(vec![open_thinking("deeper"), text("Five metres.")]), user("Sure?")],
+    ]
+    .concat();
+    sent.iter_mut().for_each(|message| message.origin = Some(target.origin.clone()));
+    let restored = target.restore(&memory, &tenant, &sent, None).await;
+    let outcomes: Vec<Outcome> = restored.turns.iter().map(|turn| turn.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Restored, Outcome::Foreign]);
+    let refs: Vec<&Message> = sent.iter().collect();
+    let view = restored.view(&refs);
+    assert_eq!(view[1].blocks, ours[1].blocks);
+    assert_eq!(view[3].origin, Some(other.origin.clone()));
+}

@@ -369,11 +369,13 @@ impl App {
             rest.clear();
         }
         let room = room_for(&rest);
-        // A shortened model name is useless.
+        // A shortened model name is useless, and so are the first words of a reason.
         let is_plain_wait = self.activity == TurnActivity::Waiting && !self.permission_prompt.is_waiting();
-        let what = what.map(|what| match width_of(&what) > room && is_plain_wait {
-            true => "waiting".to_owned(),
-            false => ellipsize(&what, room),
+        let is_retry = matches!(self.activity, TurnActivity::Retrying { .. });
+        let what = what.map(|what| match what.split_once(',') {
+            _ if width_of(&what) > room && is_plain_wait => "waiting".to_owned(),
+            Some((wait, _)) if width_of(&what) > room && is_retry && room < REASON_ROOM => wait.to_owned(),
+            Some(_) | None => ellipsize(&what, room),
         });
         let parts: Vec<String> = what.into_iter().chain([rest]).filter(|part| !part.is_empty()).collect();
         Some(format!("{spinner} {}", parts.join(" · ")))
@@ -606,6 +608,9 @@ impl App {
 fn copy(text: String) -> Command {
     Command::Terminal(TerminalAction::Copy(text))
 }
+
+/// With less room, a retry is shown without its reason.
+const REASON_ROOM: usize = 45;
 
 /// The commands of the session whose output is a page, like that of `/help` and `/sent`.
 const PAGES: [&str; 2] = ["/context", "/set"];

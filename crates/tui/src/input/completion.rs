@@ -79,7 +79,7 @@ fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (us
             (at, settings::complete(&joined).into_iter().map(setting).collect())
         }
         "unset" => (at, settings::complete(typed).into_iter().map(setting).collect()),
-        "model" => (at, plain(matching(&lists.models, typed))),
+        "model" => (at, plain(matching_models(&lists.models, typed))),
         "effort" => (at, plain(with_prefix(&words(&lists.efforts), typed))),
         "resume" => (at, matching_sessions(&lists.sessions, typed)),
         "tools" | "permissions" => match typed.split_once(' ') {
@@ -122,6 +122,20 @@ fn matching_sessions(all: &[SessionCompletion], typed: &str) -> Vec<Completion> 
     found
 }
 
+/// Models whose provider or name begins with what is typed, then the others. The order of the list stays, because
+/// those that can be used come first in it.
+fn matching_models(models: &[String], typed: &str) -> Vec<String> {
+    let wanted = typed.to_lowercase();
+    let is_inside = |model: &String| {
+        let model = model.to_lowercase();
+        let is_start = |(at, _): (usize, &str)| at == 0 || model.as_bytes().get(at - 1) == Some(&b'/');
+        (model.contains(&wanted)).then(|| !model.match_indices(&wanted).any(is_start))
+    };
+    let mut found: Vec<(bool, &String)> = models.iter().filter_map(|model| Some((is_inside(model)?, model))).collect();
+    found.sort_by_key(|(is_inside, _)| *is_inside);
+    found.into_iter().take(MAX_OPTIONS).map(|(_, model)| model.clone()).collect()
+}
+
 /// Prefix matches first, then matches inside the word.
 fn matching(words: &[String], typed: &str) -> Vec<String> {
     let wanted = typed.to_lowercase();
@@ -149,6 +163,14 @@ fn mention(head: &str, files: &[String]) -> Option<(usize, Vec<Completion>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t19_a_filter_keeps_the_models_that_can_be_used_first() {
+        let models = ["acme/deep", "sim/wide-deep", "sim/deep", "deep/one", "sim/other"].map(str::to_owned);
+        assert_eq!(matching_models(&models, "Deep"), ["acme/deep", "sim/deep", "deep/one", "sim/wide-deep"]);
+        assert_eq!(matching_models(&models, ""), models);
+        assert!(matching_models(&models, "none").is_empty());
+    }
 
     #[test]
     fn t10_partial_input_is_completed() {

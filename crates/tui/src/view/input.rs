@@ -51,7 +51,8 @@ pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor)
         let lead = Span::new(TextRole::Accent, if index == 0 { PROMPT } else { "  " });
         let y = (index - from) as u16;
         if editor.is_empty() {
-            let hint = Row::new(vec![Span::new(TextRole::Muted, ellipsize(&placeholder(app), text_width(area.width)))]);
+            let room = text_width(area.width);
+            let hint = Row::new(vec![Span::new(TextRole::Muted, ellipsize(&placeholder(app, room), room))]);
             paint_row(buffer, inner, y, &hint, Some(&lead), &app.theme);
         } else {
             paint_row(buffer, inner, y, row, Some(&lead), &app.theme);
@@ -71,7 +72,7 @@ fn below(area: Rect, rows: u16) -> Rect {
 /// The line above the box shows the current activity.
 fn rule(app: &App, width: usize) -> Row {
     let room = width.saturating_sub(4);
-    let doing = app.activity_line(room).or_else(|| shell_hint(app).map(str::to_owned)).or_else(|| popup_hint(app));
+    let doing = app.activity_line(room).or_else(|| shell_hint(app, room)).or_else(|| popup_hint(app));
     let Some(doing) = doing.filter(|_| width > 12) else {
         return Row::new(vec![Span::new(TextRole::Muted, "─".repeat(width))]);
     };
@@ -80,13 +81,15 @@ fn rule(app: &App, width: usize) -> Row {
     Row::new(vec![Span::new(TextRole::Muted, text), Span::new(TextRole::Muted, rest)])
 }
 
-/// What Enter does with a command line in the input.
-fn shell_hint(app: &App) -> Option<&'static str> {
+/// What Enter does with a command line in the input; who sees the output, if there is no room for all of it.
+fn shell_hint(app: &App, room: usize) -> Option<String> {
     let Command::Shell { output, .. } = slash_commands::parse_shell(app.composer.editor.raw())? else { return None };
-    Some(match output {
-        ShellOutput::User => "runs here, unconfined; the model does not see it",
-        ShellOutput::Model => "runs here, unconfined; the model gets the output",
-    })
+    let seen = match output {
+        ShellOutput::User => "the model does not see it",
+        ShellOutput::Model => "the model gets the output",
+    };
+    let whole = format!("runs here, unconfined; {seen}");
+    Some(if width_of(&whole) <= room { whole } else { seen.to_owned() })
 }
 
 /// How far the user is in a list that does not fit.
@@ -95,14 +98,14 @@ fn popup_hint(app: &App) -> Option<String> {
     Some(format!("{} of {} · type to filter", popup.selected + 1, popup.options.len()))
 }
 
-fn placeholder(app: &App) -> Cow<'static, str> {
+fn placeholder(app: &App, room: usize) -> Cow<'static, str> {
     match (app.mode(), app.is_busy()) {
         (InputMode::DenyMessage, _) => "a message to the model, then Enter".into(),
-        (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, true) => match app.queue_key()
-        {
-            Some(key) => format!("goes in after this step; {key}: after the turn").into(),
-            None => "goes in after this step".into(),
-        },
+        (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, true) => {
+            const STEER: &str = "goes in after this step";
+            let whole = app.queue_key().map(|key| format!("{STEER}; {key}: after the turn"));
+            whole.filter(|whole| width_of(whole) <= room).map_or(STEER.into(), Cow::from)
+        }
         (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, false) => {
             "ask something, /help for more".into()
         }

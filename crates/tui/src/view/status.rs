@@ -71,14 +71,19 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
             kind: StatusPartKind::Figure,
         });
     }
-    parts.extend(context.into_iter().chain(effort));
-    parts.extend(app.status.mode.map(|mode| match mode {
+    parts.extend(context);
+    let mode = app.status.mode.map(|mode| match mode {
         ToolMode::Ask => figure("ask".to_owned()),
         ToolMode::AcceptEdits => {
             StatusPart { role: TextRole::Warning, text: "accept edits".to_owned(), kind: StatusPartKind::Figure }
         }
         ToolMode::ReadOnly => figure("read only".to_owned()),
-    }));
+    });
+    // A mode that the user must not forget counts more than the effort.
+    match app.status.mode {
+        Some(ToolMode::AcceptEdits | ToolMode::ReadOnly) => parts.extend(mode.into_iter().chain(effort)),
+        Some(ToolMode::Ask) | None => parts.extend(effort.into_iter().chain(mode)),
+    }
     parts.extend(app.status.tier.map(|tier| match tier {
         Tier::None => {
             StatusPart { role: TextRole::Warning, text: "unconfined".to_owned(), kind: StatusPartKind::Figure }

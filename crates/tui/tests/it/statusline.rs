@@ -4,7 +4,7 @@
 use aside_core::event::Usage;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_front::{CostSoFar, OpenedBlock, Sending, Status, Tier, ToolMode, Update};
+use aside_front::{CostSoFar, NextRequest, OpenedBlock, Sending, Status, Tier, ToolMode, Update};
 use ratatui::style::Color;
 
 use crate::support::{TestTerminal, sending};
@@ -52,6 +52,30 @@ fn t11_the_most_important_parts_come_first() {
         term.update(Update::Usage(Usage::default().with_input(12_300).with_output(100)));
         term.end(TurnEnd::Answered);
         assert_eq!(status(&mut term), expected, "{width}");
+    }
+}
+
+#[test]
+fn t23_a_mode_other_than_ask_is_shown_before_the_effort() {
+    #[rustfmt::skip]
+    let cases = [
+        (ToolMode::AcceptEdits, 40, "acme/deep · 12.4k/200k · accept edits"),
+        (ToolMode::AcceptEdits, 60, "acme/deep · 12.4k/200k · accept edits · effort high"),
+        (ToolMode::ReadOnly,    40, "acme/deep · 12.4k/200k · read only"),
+        (ToolMode::Ask,         40, "acme/deep · 12.4k/200k · effort high"),
+    ];
+    for (mode, width, expected) in cases {
+        let mut term = TestTerminal::new(width, 10);
+        let next = NextRequest { effort: Some("high".into()), tokens: 12_400, is_exact: true };
+        term.update(Update::Status(Box::new(Status {
+            model: "acme/deep".into(),
+            limit: Some(200_000),
+            effort: Some("high".into()),
+            mode: Some(mode),
+            next: Some(next),
+            ..Status::default()
+        })));
+        assert_eq!(status(&mut term), expected, "{mode:?} at {width}");
     }
 }
 

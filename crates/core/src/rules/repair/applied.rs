@@ -1,6 +1,6 @@
 //! A repair with the details that the error message gives.
 
-use super::mentions::{Mention, mentions};
+use super::mentions::{Mention, mentions, words};
 use crate::dialect::{EFFORT_LEVELS, ErrorRow, Repair};
 
 /// A repair, with details from the error message.
@@ -89,6 +89,7 @@ fn details_of(repair: Repair, row: &ErrorRow, message: &str) -> Vec<String> {
         | Repair::StripField
         | Repair::DropEmptied
         | Repair::ThinkingFirst
+        | Repair::DropBesideText
         | Repair::EffortNone
         | Repair::DropToolChoice => Vec::new(),
     }
@@ -110,11 +111,11 @@ const SAMPLING: [&str; 11] = [
 ];
 
 /// The sampling parameters that a message names.
-fn sampling_in(message: &str) -> Vec<String> {
+pub(super) fn sampling_in(message: &str) -> Vec<String> {
     let found = mentions(message);
-    let is_named = |name: &&&str| {
-        found.iter().any(|mention| mention.names.last().is_some_and(|last| last.eq_ignore_ascii_case(name)))
-    };
+    // Hosts write `topP` for `top_p`.
+    let is_named =
+        |name: &&&str| found.iter().any(|mention| mention.names.last().is_some_and(|last| words(last) == words(name)));
     SAMPLING.iter().filter(is_named).map(|name| (*name).to_owned()).collect()
 }
 
@@ -191,8 +192,29 @@ const LIST_MARKS: [&str; 25] = [
 /// What comes after them.
 const LIST_ENDS: [&str; 4] = ["received", "but got", "'input'", "\"input\""];
 
-/// The thinking modes that a message refuses.
-fn modes_in(message: &str) -> Vec<String> {
+/// The thinking modes that a message refuses: those it names as refused, else
+/// those that are not in its list of modes.
+pub(super) fn modes_in(message: &str) -> Vec<String> {
+    let named = refused_modes_in(message);
+    if !named.is_empty() {
+        return named;
+    }
+    let lowered = message.to_lowercase();
+    let Some(list) = MODE_LIST_MARKS.iter().find_map(|mark| lowered.split_once(mark)).map(|(_, rest)| rest) else {
+        return Vec::new();
+    };
+    let end = LIST_ENDS.iter().filter_map(|mark| list.find(mark)).min().unwrap_or(list.len());
+    let words: Vec<&str> = list.get(..end).unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let n_listed = ["enabled", "disabled", "adaptive", "auto"].iter().filter(|mode| words.contains(mode)).count();
+    let is_missing = |mode: &&&str| n_listed > 1 && !words.contains(mode);
+    ["enabled", "adaptive"].iter().filter(is_missing).map(|mode| (*mode).to_owned()).collect()
+}
+
+/// What comes before the modes that a model has.
+const MODE_LIST_MARKS: [&str; 8] =
+    ["allowed", "supported", "must be in", "must be one of", "must be", "should be", "expected", "one of"];
+
+fn refused_modes_in(message: &str) -> Vec<String> {
     let refused = |switch: &&&str| {
         message.contains(&format!("type.{switch}\" is not supported"))
             || message.contains(&format!("Input tag '{switch}'"))

@@ -54,6 +54,11 @@ impl LearnedRepairs {
         LearnedRepairs::default()
     }
 
+    /// Whether nothing is learned yet.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
     /// The repairs for an endpoint and model, in the order in which they were
     /// learned.
     pub fn of(&self, key: &RepairKey) -> &[AppliedRepair] {
@@ -145,6 +150,7 @@ fn is_about_endpoint(repair: Repair) -> bool {
         | Repair::MoveParameter
         | Repair::OmitMember
         | Repair::AddMember
+        | Repair::DropBesideText
         | Repair::StripField
         | Repair::EffortNone
         | Repair::DropToolChoice => true,

@@ -70,6 +70,18 @@ const UNKNOWN_KEY: [&str; 12] = [
     "unsupported parameter",
     "does not support parameter",
 ];
+/// How a proxy says that it passes on an invalid request.
+const INVALID_REQUEST: [&str; 9] = [
+    "400",
+    "422",
+    "bad request",
+    "badrequest",
+    "invalid_request",
+    "invalid request",
+    "invalid_argument",
+    "unsupportedparams",
+    "unexpected keyword argument",
+];
 /// Kinds of blocks and items that are thinking.
 const THINKING_KINDS: [&str; 4] = ["thinking", "redacted_thinking", "reasoning", "reasoningContent"];
 /// Members that a thinking block must have. Leaving one out needs another repair.
@@ -96,6 +108,10 @@ pub(super) fn repairs_for_named_key(
         return Vec::new();
     }
     let value = demanded_value(message, refused);
+    if !value.is_empty() {
+        return value;
+    }
+    let value = missing_member(message, refused);
     if !value.is_empty() {
         return value;
     }
@@ -235,6 +251,29 @@ pub(super) fn missing_value(message: &str, refused: &RefusedRequest) -> Vec<Appl
     vec![AppliedRepair { repair: Repair::SetParameter, details: vec![name.to_owned(), json, "new".to_owned()] }]
 }
 
+/// The same for a member that one of our objects lacks: "requires `a.b` to be
+/// c_d".
+fn missing_member(message: &str, refused: &RefusedRequest) -> Vec<AppliedRepair> {
+    let Some((before, after)) = message.split_once("requires ").and_then(|(_, rest)| rest.split_once(" to be ")) else {
+        return Vec::new();
+    };
+    let after = after.trim_start();
+    let bare = || {
+        let word: String = after.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        word.contains('_').then(|| serde_json::Value::from(word).to_string())
+    };
+    let Some(json) = literal(after).or_else(bare) else { return Vec::new() };
+    let found = mentions(before);
+    let Some([.., container, name]) = found.last().map(|mention| mention.names.as_slice()) else { return Vec::new() };
+    let path = format!("{container}.{name}");
+    let is_ours = refused.written.iter().any(|key| key.path.split('.').next() == Some(container));
+    let is_there = refused.written.iter().any(|key| key.path == path);
+    match is_ours && !is_there {
+        true => vec![AppliedRepair { repair: Repair::SetParameter, details: vec![path, json, "new".to_owned()] }],
+        false => Vec::new(),
+    }
+}
+
 /// The JSON value at the start of a text: a quoted word, a number or a boolean.
 fn literal(text: &str) -> Option<String> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\'' | '`'));
@@ -257,9 +296,7 @@ fn is_invalid_request(status: Option<u16>, message: &str) -> bool {
         None | Some(400 | 422) => true,
         Some(429 | 500..=599) => {
             let message = message.to_ascii_lowercase();
-            ["400", "422", "bad request", "badrequest", "invalid_request", "invalid request", "invalid_argument"]
-                .iter()
-                .any(|mark| message.contains(mark))
+            INVALID_REQUEST.iter().any(|mark| message.contains(mark))
         }
         Some(_) => false,
     }
@@ -407,6 +444,9 @@ fn named_member(mentions: &[Mention<'_>], refused: &RefusedRequest) -> Option<Ve
     let in_messages = |mention: &&Mention<'_>| {
         mention.names.iter().any(|name| MESSAGE_LISTS.contains(name) || BLOCK_LISTS.contains(name))
     };
+    if let Some(repairs) = mentions.iter().find_map(|mention| named_seal(mention, refused)) {
+        return Some(repairs);
+    }
     mentions.iter().filter(in_messages).find_map(|mention| {
         let (leaf, above) = mention.names.split_last()?;
         let by_words =
@@ -432,6 +472,19 @@ fn named_member(mentions: &[Mention<'_>], refused: &RefusedRequest) -> Option<Ve
             (false, false) => None,
         }
     })
+}
+
+/// The seal of a block as a path that begins with the block, where messages have
+/// no seals: "does not support the field `reasoningContent.reasoningText.signature`".
+fn named_seal(mention: &Mention<'_>, refused: &RefusedRequest) -> Option<Vec<AppliedRepair>> {
+    let [kind, below @ .., leaf] = mention.names.as_slice() else { return None };
+    let is_seal = !below.is_empty() && THINKING_KINDS.contains(kind) && SEALS.contains(leaf);
+    if !is_seal || !mention.indices.is_empty() || !refused.body.contains(&format!("\"{leaf}\":")) {
+        return None;
+    }
+    let path = mention.names.get(1..)?.join(".");
+    let omit = AppliedRepair { repair: Repair::OmitMember, details: vec![(*kind).to_owned(), path] };
+    Some(vec![omit, Repair::StripField.into(), Repair::OffForTurn.into()])
 }
 
 /// The kind of the item or block at the indices of a path.

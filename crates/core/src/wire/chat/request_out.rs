@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
-use crate::block::{Block, Thinking, ToolCall};
+use crate::block::{Block, Thinking, ThinkingContent, ToolCall};
 use crate::dialect::{Carrier, EmptyContent};
 use crate::json_text::{ListWriter, NestedObject, quote};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
-use crate::rules::{EgressAction, MessagePlan, block_carrier, field_name, result_text};
+use crate::rules::{DummySeals, EgressAction, MessagePlan, block_carrier, field_name, result_text};
 use crate::wire::media_out::chat_part;
 use crate::wire::request_draft::{RequestDraft, arguments_text, push_typed_text, sent_blocks, texts};
 
@@ -128,6 +128,7 @@ fn thinking(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, out
     for (block, action) in sent_blocks(message, plan) {
         let Block::Thinking(thinking) = block else { continue };
         match (&thinking.native, block_carrier(draft.rules, draft.preferences, thinking), action) {
+            (Some(_), Carrier::Details, EgressAction::Verbatim) if is_hidden(block) && replaces_seals(draft) => (),
             (Some(native), Carrier::Details, EgressAction::Verbatim) => {
                 entries.push((native, thinking.text()));
                 // A list goes back under the name it came in; `thinking_blocks`
@@ -147,12 +148,18 @@ fn thinking(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan, out
             _ => (),
         }
     }
-    if !entries.is_empty() {
-        out.list(list, |list| entries.iter().for_each(|(native, text)| native.write_with_text(text, list.next())));
+    let dummy = dummy_detail(draft, message, plan).filter(|_| list == "reasoning_details");
+    if !entries.is_empty() || dummy.is_some() {
+        out.list(list, |list| {
+            entries.iter().for_each(|(native, text)| native.write_with_text(text, list.next()));
+            if let Some(dummy) = &dummy {
+                list.push_raw(dummy);
+            }
+        });
     }
     if texts.iter().any(|text| !text.is_empty()) {
         out.push_text_parts(&field_name(draft.rules, draft.preferences, source.or(Some(""))), texts);
-    } else if plan.filler {
+    } else if plan.filler && dummy.is_none() {
         let filler = draft.preferences.filler.as_deref().unwrap_or(&draft.rules.echo.filler);
         let empty = if carrier == Carrier::Details { "[]".to_owned() } else { quote(filler) };
         out.push_raw(&field_name(draft.rules, draft.preferences, None), &empty);
@@ -195,8 +202,43 @@ fn chunk(block: &Block, action: EgressAction, chunks: &mut ListWriter<'_>) {
     }
 }
 
-/// The documented placeholder for a missing seal, as members of the call.
+/// The documented placeholder for a missing seal, as an entry for the first call
+/// of a message without sealed entries.
+fn dummy_detail(draft: &RequestDraft<'_>, message: &Message, plan: &MessagePlan) -> Option<String> {
+    let entry = &draft.rules.echo.dummy_detail;
+    let dummy = draft.dummy_seal().filter(|_| !entry.is_empty())?;
+    let mut sent = sent_blocks(message, plan);
+    let is_kept =
+        |block: &Block, action| is_hidden(block) && action == EgressAction::Verbatim && !replaces_seals(draft);
+    if sent_blocks(message, plan).any(|(block, action)| is_kept(block, action)) {
+        return None;
+    }
+    let id = sent.find_map(|(block, _)| match block {
+        Block::ToolCall(call) => Some(draft.call_id(call.id.as_str(), plan)),
+        Block::Thinking(_) | Block::Text(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
+    })?;
+    let mut entry = entry.clone();
+    entry.insert("id".to_owned(), id.into());
+    entry.insert("data".to_owned(), dummy.into());
+    Some(serde_json::Value::Object(entry).to_string())
+}
+
+/// Whether a block is the kind of entry that the placeholder replaces.
+fn is_hidden(block: &Block) -> bool {
+    matches!(block, Block::Thinking(Thinking { content: ThinkingContent::Hidden { .. }, .. }))
+}
+
+/// Whether the placeholder stands for all entries that have only a seal.
+fn replaces_seals(draft: &RequestDraft<'_>) -> bool {
+    let is_everywhere = draft.preferences.repair_effect.dummy_seals == DummySeals::Everywhere;
+    is_everywhere && !draft.rules.echo.dummy_detail.is_empty()
+}
+
+/// The same as members of the call.
 fn dummy_seal(draft: &RequestDraft<'_>) -> Option<String> {
+    if !draft.rules.echo.dummy_detail.is_empty() {
+        return None;
+    }
     let path = draft.rules.read.call_extra.first()?;
     let nest = |inner: String, name: &str| format!("{{{}:{inner}}}", quote(name));
     draft.dummy_seal().map(|dummy| path.rsplit('.').fold(quote(dummy), nest))

@@ -1,10 +1,16 @@
 //! Everything around the transcript: questions, the queue, completions, the reader, the status
 //! line.
 
+use std::time::Duration;
+
 use aside_core::event::Usage;
+use aside_core::permission_question::{PermissionQuestion, QuestionKind, Risk, Tier};
 use aside_core::settings::ThinkingDisplay;
+use aside_core::tool_mode::ToolMode;
 use aside_core::turn::TurnEnd;
-use aside_front::{OpenedBlock, PendingQuestion, QuestionId, Sending, Status, Update};
+use aside_front::{
+    CompletionLists, OpenedBlock, PendingQuestion, QuestionId, Sending, SessionCompletion, Status, Update,
+};
 use crossterm::event::KeyCode;
 
 use super::tool_calls::DIFF;
@@ -21,7 +27,20 @@ pub(super) fn ask(term: &mut TestTerminal, tool: &str, subject: &str, preview: O
     term.advance(1_000);
 }
 
+fn undo(term: &mut TestTerminal) {
+    let files = "src/lib.rs: back as it was\nnotes/a-file-with-a-long-name.txt: removed\n\
+                 not covered, so what it changed stays: `cargo fmt`";
+    let about = PermissionQuestion {
+        preview: Some(files.to_owned()),
+        kind: QuestionKind::Undo,
+        ..PermissionQuestion::new("undo", "put 2 files back too?", Risk::Writes)
+    };
+    term.update(Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(1), about })));
+    term.advance(1_000);
+}
+
 const QUESTIONS: &[StateScene] = &[
+    StateScene { name: "an undo", play: undo },
     StateScene { name: "a change", play: |term| ask(term, "edit", "src/lib.rs", Some(DIFF), Some("edit:src/*")) },
     StateScene {
         name: "a change too long to show",
@@ -93,6 +112,19 @@ fn status(term: &mut TestTerminal, model: &str, profile: &str, title: &str) {
 
 const LONG_MODEL: &str = "openrouter/somebody/some-model-with-a-long-name-2026-01-31";
 
+/// What can be chosen from.
+fn lists() -> CompletionLists {
+    let session = |name: &str, about: &str| SessionCompletion { name: name.into(), about: about.into() };
+    CompletionLists {
+        models: (1..=20).map(|number| format!("acme/deep-{number}")).collect(),
+        sessions: vec![
+            session("k3f9a2b1c0", "Why the build fails on one machine only"),
+            session("p0q1r2s3t4", "Parsing headers · in /home/me/other"),
+        ],
+        ..CompletionLists::default()
+    }
+}
+
 const LINES: &[StateScene] = &[
     StateScene { name: "at the start", play: |_| () },
     StateScene {
@@ -162,6 +194,74 @@ const LINES: &[StateScene] = &[
     StateScene { name: "completion of commands", play: |term| term.type_text("/") },
     StateScene { name: "completion of a word", play: |term| term.type_text("/thinking ") },
     StateScene { name: "completion of files", play: |term| term.type_text("look at @src") },
+    StateScene {
+        name: "models to choose from",
+        play: |term| {
+            term.update(Update::CompletionLists(Box::new(lists())));
+            term.type_text("/model ");
+        },
+    },
+    StateScene {
+        name: "levels to choose from",
+        play: |term| {
+            let efforts = ["low", "medium", "high"].map(str::to_owned).to_vec();
+            term.update(Update::Status(Box::new(Status { model: "acme/deep".into(), efforts, ..Status::default() })));
+            term.type_text("/effort ");
+        },
+    },
+    StateScene {
+        name: "sessions to choose from",
+        play: |term| {
+            term.update(Update::CompletionLists(Box::new(lists())));
+            term.type_text("/resume ");
+        },
+    },
+    StateScene { name: "themes to choose from", play: |term| term.type_text("/theme ") },
+    StateScene {
+        name: "folder, branch, mode and sandbox",
+        play: |term| {
+            term.update(Update::Status(Box::new(Status {
+                model: "acme/deep".into(),
+                limit: Some(200_000),
+                tier: Some(Tier::Strong),
+                mode: Some(ToolMode::AcceptEdits),
+                folder: Some("project".into()),
+                branch: Some("fix/the-linker".into()),
+                title: Some("why the build fails".into()),
+                ..Status::default()
+            })));
+        },
+    },
+    StateScene {
+        name: "words to find",
+        play: |term| {
+            term.write(0, "The linker is the one to blame.");
+            term.control('f');
+            term.type_text("the");
+        },
+    },
+    StateScene { name: "a command line of the user's own", play: |term| term.type_text("!cargo test") },
+    StateScene { name: "one whose output is sent", play: |term| term.type_text("!!cargo test") },
+    StateScene {
+        name: "silence",
+        play: |term| {
+            term.line("go");
+            term.send();
+            term.open(0, OpenedBlock::Text);
+            term.grow(0, "So");
+            term.advance(12_000);
+        },
+    },
+    StateScene {
+        name: "trying again",
+        play: |term| {
+            term.line("go");
+            term.send();
+            let why = "the provider failed (429): too many requests".to_owned();
+            term.update(Update::Retrying { after: Duration::from_secs(8), attempt: 1, why });
+            term.advance(3_000);
+        },
+    },
     StateScene { name: "a toast", play: |term| term.line("/thinking full") },
     StateScene { name: "leaving", play: |term| term.control('c') },
     StateScene {

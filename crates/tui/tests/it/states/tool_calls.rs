@@ -66,6 +66,15 @@ pub(super) const SCENES: &[StateScene] = &[
             term.advance(12_300);
         },
     },
+    StateScene {
+        name: "running, with its newest lines",
+        play: |term| {
+            starts(term, "shell", SHELL);
+            let tail = (41..=50).map(|line| format!("test number_{line} ... ok\n")).collect();
+            term.update(Update::ToolOutput { call: "c1".to_owned(), tail, n_lines: 50 });
+            term.advance(2_000);
+        },
+    },
     StateScene { name: "done", play: |term| ends(term, "shell", SHELL, "all passed", false) },
     StateScene {
         name: "done after a while",
