@@ -437,3 +437,26 @@ impl<F: FnMut(Event<'_>)> Sink for F {
         self(event);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn e11_the_words_of_an_error_are_kept_only_if_they_say_more_than_its_message() {
+        let error = ProviderError::new("Provider returned error");
+        assert_eq!(error.all_words(), "Provider returned error", "the message, if nothing else was said");
+        let same = error.clone().with_words("Provider returned error".to_owned());
+        assert_eq!(same, error, "the message is not kept twice");
+        let more = error.clone().with_words("Provider returned error: Corrupted thought signature.".to_owned());
+        assert_eq!(more.all_words(), "Provider returned error: Corrupted thought signature.");
+        assert_eq!(more.message, error.message, "people see the message");
+        let reworded = more.with_message("refused");
+        assert_eq!(
+            reworded.all_words(),
+            "Provider returned error: Corrupted thought signature.",
+            "another message leaves them"
+        );
+        assert_eq!(reworded.with_words(None).all_words(), "refused");
+    }
+}

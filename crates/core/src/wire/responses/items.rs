@@ -13,6 +13,8 @@ use crate::wire::implicit_blocks::BlockIds;
 #[derive(Debug)]
 pub(super) struct OutputItems {
     items: Vec<ItemIn>,
+    /// The ids of items whose events have no index, in order.
+    unnumbered: Vec<String>,
     pub(super) ids: BlockIds,
     final_from: FinalFrom,
     scratch: String,
@@ -64,12 +66,26 @@ impl OutputItems {
     pub(super) fn new(final_from: FinalFrom) -> OutputItems {
         OutputItems {
             items: Vec::new(),
+            unnumbered: Vec::new(),
             ids: BlockIds::default(),
             final_from,
             scratch: String::new(),
             called: false,
             refused: false,
         }
+    }
+
+    /// The index of an item in events that have only its id: its place among the
+    /// ids. Without an id there is one item.
+    pub(super) fn index_by_id(&mut self, item_id: Option<&str>, item: Option<Raw<'_>>) -> u64 {
+        let item: Option<ResponsesItem<'_>> = item.map(read);
+        let own = item.as_ref().and_then(|item| item.id.non_empty().or(item.call_id.non_empty()));
+        let Some(id) = item_id.or(own) else { return 0 };
+        let at = self.unnumbered.iter().position(|known| known == id).unwrap_or_else(|| {
+            self.unnumbered.push(id.to_owned());
+            self.unnumbered.len() - 1
+        });
+        at as u64
     }
 
     pub(super) fn knows(&self, index: u64) -> bool {

@@ -55,7 +55,10 @@ impl ResponsesDecoder {
 
     pub(in crate::wire) fn frame(&mut self, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
         let wire: ResponsesEvent<'_> = parse(text)?;
-        let index = wire.output_index.unwrap_or(0);
+        let index = match wire.output_index {
+            Some(index) => index,
+            None => self.items.index_by_id(wire.item_id.non_empty(), wire.item),
+        };
         let summary = (PartKind::Summary, wire.summary_index.unwrap_or(0));
         let content = wire.content_index.unwrap_or(0);
         let Some(kind) = wire.kind.non_empty() else { return Ok(self.untyped(&wire, Raw::checked(text), sink)) };

@@ -15,7 +15,8 @@ kept_members! {
         "response" => response: Option<Raw<'a>>,
         "object" => object: JsonString<'a>,
         "output" => output: Option<Raw<'a>>,
-    } else "sequence_number" | "item_id" | "obfuscation";
+        "item_id" => item_id: JsonString<'a>,
+    } else "sequence_number" | "obfuscation";
     ResponseObject {
         "model" => model: JsonString<'a>,
         "status" => status: JsonString<'a>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     ReplyReader, as_json, drawn, events_of_response, every, finish, natives, parsed, response_whole, same, sse,
 };
-use crate::support::thinking_texts;
+use crate::support::{events, generic_rules, thinking_texts};
 
 fn reader() -> ReplyReader {
     ReplyReader::generic(Protocol::OpenaiResponses)
@@ -47,6 +47,27 @@ fn summary(bytes: &[u8]) -> Vec<(Option<String>, String)> {
     let items = blocks[0]["summary"].as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     items.iter().map(|item| (text(&item["title"]), text(&item["content"]).unwrap_or_default())).collect()
+}
+
+#[test]
+fn d10_events_without_an_index_belong_to_the_item_with_their_id() {
+    let bytes = stream(
+        &[
+            r#"{"type":"response.output_item.added","item":{"id":"rs_1","type":"reasoning","summary":[]}}"#,
+            r#"{"type":"response.reasoning_text.delta","item_id":"rs_1","delta":"thought"}"#,
+            r#"{"type":"response.output_item.added","item":{"id":"msg_1","type":"message","content":[]}}"#,
+            r#"{"type":"response.output_text.delta","item_id":"msg_1","delta":"answer"}"#,
+        ]
+        .map(str::to_owned),
+    );
+    let lines = events(Protocol::OpenaiResponses, &generic_rules(Protocol::OpenaiResponses), [bytes.as_slice()]);
+    let grown: Vec<&String> = lines.iter().filter(|line| line.contains("thought") || line.contains("answer")).collect();
+    assert!(grown.iter().any(|line| line.contains("thought") && !line.contains("answer")), "{lines:?}");
+    assert!(grown.iter().any(|line| line.contains("answer") && !line.contains("thought")), "{lines:?}");
+    assert!(!grown.iter().any(|line| line.contains("thoughtanswer")), "{lines:?}");
+    let reply = reader().reply(&bytes);
+    assert_eq!(thinking_texts(&reply), ["thought"]);
+    assert_eq!(crate::support::text(&reply), "answer");
 }
 
 #[test]
