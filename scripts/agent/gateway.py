@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 from agents import AGENTS, Route
-from main import LOOP, PLAIN, RESUMED, Place, Simulator, run
+from main import LOOP, PLAIN, RESUMED, Place, Simulator, address_in, run
 
 # The dialects that each agent uses: three of other protocols than its own, then its own.
 DIALECTS = {
@@ -51,13 +51,7 @@ class Gateway:
         with self.log.open("w") as log:
             command = [self.aside, "serve", "--listen", address]
             self.process = subprocess.Popen(command, stderr=log, env=self.environment)
-        for _ in range(300):
-            text = self.log.read_text()
-            if "http://" in text:
-                self.url = "http://" + text.split("http://", 1)[1].split(";", 1)[0].split()[0]
-                return
-            time.sleep(0.1)
-        raise SystemExit(f"the gateway did not start: {self.log.read_text()}")
+        self.url = address_in(self.log, "the gateway")
 
     def restart(self):
         """Another process at the same address and with the same store."""

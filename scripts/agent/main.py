@@ -24,6 +24,16 @@ LOOP = "Look around in this folder.\nsim: tool-loop 3\nThen tell me what you fou
 RESUMED = "And now?"
 
 
+def address_in(log, name):
+    """Waits until a server has written its address."""
+    for _ in range(300):
+        text = log.read_text()
+        if "http://" in text:
+            return "http://" + text.split("http://", 1)[1].split(";", 1)[0].split()[0]
+        time.sleep(0.1)
+    raise SystemExit(f"{name} did not start: {log.read_text()}")
+
+
 class Simulator:
     """A simulator of its own for each route, so that its receipts are of that route only."""
 
@@ -33,13 +43,7 @@ class Simulator:
         with self.log.open("w") as log:
             command = [aside, "sim", "--listen", "127.0.0.1:0", "--rate", "0"]
             self.process = subprocess.Popen(command, stderr=log, env=environment)
-        for _ in range(300):
-            text = self.log.read_text()
-            if "http://" in text:
-                self.url = "http://" + text.split("http://", 1)[1].split(";", 1)[0].split()[0]
-                return
-            time.sleep(0.1)
-        raise SystemExit(f"the simulator did not start: {self.log.read_text()}")
+        self.url = address_in(self.log, "the simulator")
 
     def receipts(self):
         """The receipts of model requests, oldest first."""

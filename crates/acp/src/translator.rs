@@ -4,26 +4,27 @@
 //! the recorded message adds what is known only then. In a stored session the recorded message is all there is,
 //! and the same code sends every block of it. So both transcripts are equal.
 
+mod notices;
+mod recorded;
+mod streaming;
+
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use aside_core::block::{Block, Thinking, ThinkingContent, ToolCall, ToolResult, Unmodelled};
+use aside_core::block::{Block, ToolCall, ToolResult};
 use aside_core::compaction::is_summary;
-use aside_core::event::{BlockId, ProseKind};
-use aside_core::json::rfc3339;
+use aside_core::event::BlockId;
 use aside_core::message::{Message, Role};
-use aside_core::tokens::estimate;
 use aside_front::wording::turn_notice;
-use aside_front::{CostSoFar, OpenedBlock, Update};
+use aside_front::{CostSoFar, Update};
 
 use crate::growth::{ChunkKind, ChunkTarget, Growth};
 use crate::requests::ClientAbilities;
 use crate::session_update::{
-    AsideMeta, Chunk, Content, Cost, NoticeSeverity, SessionUpdate, ThoughtState, ToolCallFields, ToolContent,
-    ToolKind, ToolStatus,
+    AsideMeta, Chunk, Content, NoticeSeverity, SessionUpdate, ToolCallFields, ToolContent, ToolStatus,
 };
 use crate::tool_calls;
 
@@ -279,150 +280,6 @@ impl Translator {
         self.reply = None;
     }
 
-    fn open(&mut self, block: BlockId, opening: &OpenedBlock, out: &mut Vec<SessionUpdate>) {
-        if position(block) != self.blocks.len() {
-            // A new reply whose request was not announced.
-            self.blocks.clear();
-        }
-        let kind = match opening {
-            OpenedBlock::Text => BlockKind::Text,
-            OpenedBlock::Thinking => BlockKind::Thinking,
-            OpenedBlock::ToolCall { .. } => BlockKind::ToolCall,
-            OpenedBlock::Unmodelled => BlockKind::Unmodelled,
-        };
-        let index = self.blocks.iter().filter(|block| block.index.is_some()).count();
-        self.blocks.push(StreamedBlock { kind, index: Some(index), sent: SentText::default(), items: 0 });
-        if let OpenedBlock::ToolCall { name } = opening {
-            let tool_call_id = self.message_id(index);
-            self.begin_call(tool_call_id, name, out);
-        }
-    }
-
-    fn begin_call(&mut self, tool_call_id: String, name: &str, out: &mut Vec<SessionUpdate>) {
-        self.last_thought = None;
-        out.push(SessionUpdate::ToolCall(ToolCallFields {
-            tool_call_id,
-            title: Some(name.to_owned()),
-            name: Some(name.to_owned()),
-            kind: Some(tool_calls::kind(name)),
-            status: Some(ToolStatus::Pending),
-            ..ToolCallFields::default()
-        }));
-    }
-
-    /// Each item of a summary but the first begins after a blank line.
-    fn begin_item(&mut self, block: BlockId, now: Instant, out: &mut Vec<SessionUpdate>) {
-        if self.blocks.get(position(block)).is_some_and(|block| block.sent.bytes > 0) {
-            self.grow(block, "\n\n", Some(now), out);
-            self.growth.flush(out);
-        }
-        if let Some(block) = self.blocks.get_mut(position(block)) {
-            block.items += 1;
-        }
-    }
-
-    fn grow(&mut self, block: BlockId, text: &str, now: Option<Instant>, out: &mut Vec<SessionUpdate>) {
-        let Some(streamed) = self.blocks.get_mut(position(block)) else { return };
-        let (Some(index), false) = (streamed.index, text.is_empty()) else { return };
-        let kind = match streamed.kind {
-            BlockKind::Text => ChunkKind::Answer,
-            BlockKind::Thinking => ChunkKind::Thought(ThoughtState::Open),
-            BlockKind::ToolCall | BlockKind::Unmodelled => return,
-        };
-        if streamed.sent.was_refiled {
-            // It is sent again as a whole.
-            return;
-        }
-        streamed.sent.push(text);
-        let item = streamed.items.checked_sub(1);
-        let target = ChunkTarget { kind, message_id: self.message_id(index), block: index, item };
-        self.write(&target, text, now, out);
-    }
-
-    fn write(&mut self, target: &ChunkTarget, text: &str, now: Option<Instant>, out: &mut Vec<SessionUpdate>) {
-        match target.kind {
-            ChunkKind::Thought(_) => {
-                let before = self.last_thought.replace(target.clone());
-                // A client that joins all thoughts would otherwise run two into each other.
-                if let Some(before) = before.filter(|before| before.message_id != target.message_id) {
-                    self.growth.push(&before, "\n\n", now, out);
-                    self.growth.flush(out);
-                }
-            }
-            ChunkKind::User | ChunkKind::Answer => self.last_thought = None,
-        }
-        self.growth.push(target, text, now, out);
-    }
-
-    /// Text turned out to be thinking, or the other way round. What was sent cannot be taken back, so the block is
-    /// sent again when it is recorded.
-    fn refile(&mut self, block: BlockId, to: ProseKind, now: Instant, out: &mut Vec<SessionUpdate>) {
-        let Some(index) = self.blocks.get(position(block)).and_then(|block| block.index) else { return };
-        let message_id = self.message_id(index);
-        let held = self.growth.take_back(&message_id);
-        let Some(streamed) = self.blocks.get_mut(position(block)) else { return };
-        streamed.kind = match to {
-            ProseKind::Text => BlockKind::Text,
-            ProseKind::Thinking => BlockKind::Thinking,
-        };
-        match held {
-            Some(held) if held.len() == streamed.sent.bytes => {
-                streamed.sent = SentText::default();
-                self.grow(block, &held, Some(now), out);
-            }
-            Some(_) | None if streamed.sent.bytes > 0 => {
-                streamed.sent.was_refiled = true;
-                let what = match to {
-                    ProseKind::Text => "what looked like a thought is the answer; it follows as a whole",
-                    ProseKind::Thinking => "what looked like the answer is a thought; it follows as a whole",
-                };
-                self.notice(NoticeSeverity::Warning, what, None, out);
-            }
-            Some(_) | None => (),
-        }
-    }
-
-    /// A thought that ended without text is hidden.
-    fn close_hidden(&mut self, block: BlockId, out: &mut Vec<SessionUpdate>) {
-        let streamed = self.blocks.get(position(block));
-        let hidden = streamed.filter(|block| block.kind == BlockKind::Thinking && block.sent.bytes == 0);
-        if let Some(index) = hidden.and_then(|block| block.index) {
-            self.hidden_thought(index, out);
-            if let Some(streamed) = self.blocks.get_mut(position(block)) {
-                streamed.sent.push(HIDDEN_THOUGHT);
-            }
-        }
-    }
-
-    /// An item that only the provider understands is shown as a tool call that ended.
-    fn item(&mut self, tool_call_id: String, item: &Unmodelled, out: &mut Vec<SessionUpdate>) {
-        self.growth.flush(out);
-        self.last_thought = None;
-        out.push(SessionUpdate::ToolCall(ToolCallFields {
-            tool_call_id,
-            title: Some("item of the provider".to_owned()),
-            kind: Some(ToolKind::Other),
-            status: Some(ToolStatus::Completed),
-            raw_output: serde_json::from_str(&item.native.json).ok(),
-            ..ToolCallFields::default()
-        }));
-    }
-
-    fn close_item(&mut self, block: BlockId, item: &Unmodelled, out: &mut Vec<SessionUpdate>) {
-        let unsent = self.blocks.get_mut(position(block)).filter(|streamed| streamed.sent.bytes == 0);
-        let Some((index, streamed)) = unsent.and_then(|streamed| Some((streamed.index?, streamed))) else { return };
-        streamed.sent.push(&item.native.json);
-        let id = self.message_id(index);
-        self.item(id, item, out);
-    }
-
-    fn hidden_thought(&mut self, index: usize, out: &mut Vec<SessionUpdate>) {
-        let kind = ChunkKind::Thought(ThoughtState::Hidden);
-        let target = ChunkTarget { kind, message_id: self.message_id(index), block: index, item: None };
-        self.write(&target, HIDDEN_THOUGHT, None, out);
-        self.growth.flush(out);
-    }
-
     /// The newest output of a running command. Content replaces the content before, and the result replaces both.
     fn running_output(&self, call: &str, tail: &str, n_lines: u64, out: &mut Vec<SessionUpdate>) {
         let Some((tool_call_id, _)) = self.calls.get(call).filter(|_| !tail.is_empty()) else { return };
@@ -440,202 +297,6 @@ impl Translator {
         if let Some((tool_call_id, call)) = self.calls.remove(&result.id) {
             out.push(SessionUpdate::ToolCallUpdate(tool_calls::ended(tool_call_id, Some(&call), result, &self.folder)));
         }
-    }
-
-    /// Sends what was not sent while the message streamed: all of it if it comes from the store.
-    fn recorded(&mut self, message: &Message, out: &mut Vec<SessionUpdate>) {
-        match message.role {
-            Role::Assistant => self.recorded_reply(message, out),
-            Role::Tool => {
-                for block in &message.blocks {
-                    if let Block::ToolResult(result) = block {
-                        self.end_call(result, out);
-                    }
-                }
-            }
-            Role::User | Role::System => (),
-        }
-    }
-
-    fn recorded_reply(&mut self, message: &Message, out: &mut Vec<SessionUpdate>) {
-        self.growth.flush(out);
-        self.calls.clear();
-        let mut streamed: HashMap<usize, StreamedBlock> =
-            self.blocks.drain(..).filter_map(|block| Some((block.index?, block))).collect();
-        for (index, block) in message.blocks.iter().enumerate() {
-            let streamed = streamed.remove(&index);
-            self.send_missing(index, block, streamed, out);
-        }
-        self.growth.flush(out);
-        for (index, block) in message.blocks.iter().enumerate() {
-            match block {
-                Block::Thinking(thinking) => self.thought_facts(index, thinking, message, out),
-                Block::ToolCall(call) => {
-                    let id = self.message_id(index);
-                    let fields = tool_calls::with_arguments(id.clone(), call, &self.folder);
-                    out.push(SessionUpdate::ToolCallUpdate(fields));
-                    self.calls.insert(call.id.as_str().to_owned(), (id, call.clone()));
-                }
-                Block::Text(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => (),
-            }
-        }
-        self.usage(message, out);
-    }
-
-    /// Sends what was not sent of a block.
-    fn send_missing(
-        &mut self,
-        index: usize,
-        block: &Block,
-        streamed: Option<StreamedBlock>,
-        out: &mut Vec<SessionUpdate>,
-    ) {
-        let target = |kind, message_id| ChunkTarget { kind, message_id, block: index, item: None };
-        let message_id = self.message_id(index);
-        let sent = streamed.as_ref().map(|block| block.sent.clone()).unwrap_or_default();
-        match block {
-            Block::Text(text) => {
-                let target = target(ChunkKind::Answer, message_id);
-                self.send_rest(target, &text.text, &sent, out);
-            }
-            Block::Thinking(thinking) if thinking.text().is_empty() => {
-                if sent.bytes == 0 {
-                    self.hidden_thought(index, out);
-                }
-            }
-            Block::Thinking(thinking) if sent.bytes == 0 && !thinking.items.is_empty() => {
-                self.send_items(index, thinking, &message_id, out);
-            }
-            Block::Thinking(thinking) => {
-                let target = target(ChunkKind::Thought(ThoughtState::Open), message_id);
-                self.send_rest(target, thinking.text(), &sent, out);
-            }
-            Block::ToolCall(call) => {
-                if streamed.is_none() {
-                    self.growth.flush(out);
-                    self.begin_call(message_id, &call.name, out);
-                }
-            }
-            Block::Media(media) => {
-                self.growth.flush(out);
-                self.last_thought = None;
-                let content = tool_calls::media_content(media);
-                out.push(SessionUpdate::AgentMessageChunk(Chunk { content, message_id, meta: None }));
-            }
-            Block::Unmodelled(item) => {
-                if sent.bytes == 0 {
-                    self.item(message_id, item, out);
-                }
-            }
-            // Results are in messages of their own.
-            Block::ToolResult(_) => (),
-        }
-    }
-
-    fn send_rest(&mut self, target: ChunkTarget, whole: &str, sent: &SentText, out: &mut Vec<SessionUpdate>) {
-        match sent.rest_of(whole) {
-            Some("") => (),
-            Some(rest) => self.write(&target, rest, None, out),
-            None => {
-                // The provider corrected itself, or the kind of the block changed. One id never names both versions.
-                let message_id = format!("{}:corrected", target.message_id);
-                self.write(&ChunkTarget { message_id, ..target }, whole, None, out);
-            }
-        }
-    }
-
-    fn send_items(&mut self, index: usize, thinking: &Thinking, message_id: &str, out: &mut Vec<SessionUpdate>) {
-        let (text, mut from) = (thinking.text(), 0);
-        let last = thinking.items.len().saturating_sub(1);
-        for (item, range) in thinking.items.iter().enumerate() {
-            // What stands between two items belongs to the first.
-            let to = if item == last {
-                text.len()
-            } else {
-                thinking.items.get(item + 1).map_or(range.end, |next| next.start)
-            };
-            let kind = ChunkKind::Thought(ThoughtState::Open);
-            let target =
-                ChunkTarget { kind, message_id: message_id.to_owned(), block: index, item: u32::try_from(item).ok() };
-            self.write(&target, text.get(from..to).unwrap_or_default(), None, out);
-            from = to;
-        }
-    }
-
-    /// What is known about a thought only when it is recorded.
-    fn thought_facts(&mut self, index: usize, thinking: &Thinking, message: &Message, out: &mut Vec<SessionUpdate>) {
-        let state = match &thinking.content {
-            ThinkingContent::Hidden { .. } => ThoughtState::Hidden,
-            ThinkingContent::Sealed { text, .. } if text.is_empty() => ThoughtState::Hidden,
-            ThinkingContent::Sealed { .. } => ThoughtState::Sealed,
-            ThinkingContent::Open { .. } => ThoughtState::Open,
-        };
-        let is_only_one = message.thinking().count() == 1;
-        let counted = message.usage.and_then(|usage| usage.reasoning).filter(|_| is_only_one);
-        let estimated = (!thinking.text().is_empty()).then(|| estimate(thinking.text()));
-        let tokens = counted.or(estimated);
-        let meta = AsideMeta {
-            message_id: Some(self.message_id(index)),
-            block: Some(index),
-            state: Some(state),
-            source: Some(thinking.source.clone()).filter(|source| !source.is_empty()),
-            started_at: thinking.span.map(|span| rfc3339(span.started)),
-            ended_at: thinking.span.map(|span| rfc3339(span.ended)),
-            tokens,
-            estimated: tokens.map(|_| counted.is_none()),
-            ..AsideMeta::default()
-        };
-        out.push(SessionUpdate::SessionInfoUpdate { title: None, meta: meta.meta() });
-    }
-
-    fn usage(&mut self, message: &Message, out: &mut Vec<SessionUpdate>) {
-        let input = message.usage.and_then(|usage| Some((usage.input?, usage.output.unwrap_or(0))));
-        let (Some((input, output)), Some(size)) = (input, self.limit) else { return };
-        let cost = self.cost.map(|cost| Cost { amount: cost.microdollars as f64 / 1e6, currency: "USD" });
-        out.push(SessionUpdate::UsageUpdate { used: input.saturating_add(output), size, cost });
-    }
-
-    /// Tells the user something that is not part of the conversation.
-    pub(crate) fn notice(
-        &mut self,
-        severity: NoticeSeverity,
-        what: &str,
-        detail: Option<&str>,
-        out: &mut Vec<SessionUpdate>,
-    ) {
-        match self.client.notices {
-            Notices::Shown => out.push(SessionUpdate::Notice {
-                severity,
-                title: what.to_owned(),
-                description: detail.map(str::to_owned),
-            }),
-            Notices::NotShown => {
-                let line = detail.map_or_else(|| what.to_owned(), |detail| format!("{what}; {detail}"));
-                let meta = AsideMeta { notice: Some(line), ..AsideMeta::default() };
-                out.push(SessionUpdate::SessionInfoUpdate { title: None, meta: meta.meta() });
-            }
-        }
-    }
-
-    /// Tells the user something that must not be missed.
-    pub(crate) fn warning(&mut self, what: &str, hint: Option<&str>, out: &mut Vec<SessionUpdate>) {
-        match self.client.notices {
-            Notices::Shown => self.notice(NoticeSeverity::Warning, what, hint, out),
-            Notices::NotShown => {
-                let hint = hint.map(|hint| format!("\n\nHint: {hint}")).unwrap_or_default();
-                self.output(&format!("{what}{hint}"), out);
-            }
-        }
-    }
-
-    /// The output of a command, as a message of its own.
-    pub(crate) fn output(&mut self, markdown: &str, out: &mut Vec<SessionUpdate>) {
-        self.flush(out);
-        self.n_outputs += 1;
-        let message_id = format!("output-{}", self.n_outputs);
-        let target = ChunkTarget { kind: ChunkKind::Answer, message_id, block: 0, item: None };
-        self.last_thought = None;
-        target.write(markdown, out);
     }
 
     /// The id of a call here, and the call.

@@ -6,8 +6,11 @@
 )]
 
 use super::*;
-use aside_core::block::{Arguments, CallId, Seal, SealKind, Seals, Text, ThinkingSpan, Time};
-use aside_core::event::Usage;
+use aside_core::block::{
+    Arguments, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time,
+};
+use aside_core::event::{ProseKind, Usage};
+use aside_front::OpenedBlock;
 
 fn text(text: &str) -> Block {
     Block::Text(Text { text: text.to_owned(), ..Text::default() })

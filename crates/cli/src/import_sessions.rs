@@ -6,7 +6,6 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use aside_core::block::Time;
 use aside_core::counted::counted;
 use aside_core::dialect::Dialects;
 use aside_core::interchange::{ImportError, ImportFile, Imported, Program, import};
@@ -70,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         import_files(&arguments.files)?;
         return Ok(ExitStatus::Done);
     };
-    let since = arguments.since.as_deref().map(parse_time).transpose()?;
+    let since = arguments.since.as_deref().map(times::parse_past).transpose()?;
     let paths: Vec<PathBuf> = arguments.files.iter().map(PathBuf::from).collect();
     let found = if paths.is_empty() {
         FoundSessions::of_program(program, &ProgramFolders::from_environment(), since)
@@ -82,12 +81,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let importer = ProgramImporter::new(program, store, &dialects, arguments.dry_run)?;
     let mut run = ImportRun { program, json: arguments.json, totals: ImportTotals::default() };
     run.import_all(importer, found, arguments.dry_run)
-}
-
-fn parse_time(word: &str) -> Result<Time, HintedError> {
-    let hint = "7d, 12h, 30m, 2026-11-15 or 2026-11-15T10:00";
-    let time = times::parse(word, session_recorder::now());
-    time.ok_or_else(|| HintedError::new(format!("`{word}` is not a time")).hint(hint))
 }
 
 /// How often progress is shown while lines go to a file or a pipe.

@@ -4,7 +4,6 @@ use std::io::{IsTerminal, Write};
 
 use aside_core::safe_json;
 use aside_core::terminal_text::{terminal_safe, terminal_safe_line};
-use aside_session::HintedError;
 use aside_session::UserFolders;
 use aside_session::session_recorder;
 use aside_session::times;
@@ -55,20 +54,14 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let store = session_recorder::open_store(&UserFolders::from_environment())?;
-    let since = arguments.since.as_deref().map(|word| {
-        let hint = "7d, 12h, 30m, 2026-11-15 or 2026-11-15T10:00";
-        times::parse(word, session_recorder::now())
-            .ok_or_else(|| HintedError::new(format!("`{word}` is not a time")).hint(hint))
-    });
-    let session = arguments
-        .session
-        .as_deref()
-        .map(|word| store.find(word).map_err(|error| session_recorder::store_error(&error)));
+    let since = arguments.since.as_deref().map(times::parse_past).transpose()?;
+    let session = arguments.session.as_deref().map(|word| store.find(word)).transpose();
+    let session = session.map_err(|error| session_recorder::store_error(&error))?;
     let query = SearchQuery {
         scope: arguments.place,
         model: arguments.model.clone(),
-        since: since.transpose()?,
-        session: session.transpose()?,
+        since,
+        session,
         limit: arguments.most,
         ..SearchQuery::new(arguments.query.join(" "))
     };

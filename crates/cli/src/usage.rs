@@ -4,7 +4,6 @@ use std::io::Write;
 
 use aside_core::safe_json;
 use aside_core::terminal_text::terminal_safe_line;
-use aside_session::HintedError;
 use aside_session::UserFolders;
 use aside_session::providers::{Providers, env_var};
 use aside_session::usage::{cost_text, group_name, pricing_terms, token_count};
@@ -54,23 +53,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let dialects = UserFolders::from_environment().dialects()?;
     let loaded = OverrideArguments::default().load()?;
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
-    let since = arguments.since.as_deref().map(|word| {
-        let hint = "7d, 12h, 30m, 2026-11-15 or 2026-11-15T10:00";
-        times::parse(word, session_recorder::now())
-            .ok_or_else(|| HintedError::new(format!("`{word}` is not a time")).hint(hint))
-    });
-    let session = arguments
-        .session
-        .as_deref()
-        .map(|word| store.find(word).map_err(|error| session_recorder::store_error(&error)));
+    let since = arguments.since.as_deref().map(times::parse_past).transpose()?;
+    let session = arguments.session.as_deref().map(|word| store.find(word)).transpose();
+    let session = session.map_err(|error| session_recorder::store_error(&error))?;
     let query = UsageQuery {
         group_by: match arguments.by {
             UsageGrouping::Model => GroupBy::Model,
             UsageGrouping::Day => GroupBy::Day,
             UsageGrouping::Session => GroupBy::Session,
         },
-        session: session.transpose()?,
-        since: since.transpose()?,
+        session,
+        since,
         billing: &|origin| pricing_terms(&providers, &dialects, origin),
         utc_offset_minutes: times::utc_offset_minutes(),
     };

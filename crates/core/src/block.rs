@@ -3,12 +3,17 @@
 //! These are plain values without serde, so that renaming a field never changes
 //! a format. The public JSON is defined in [`crate::json`].
 
+mod media;
+mod origin;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::event::{Note, ReplyEnd, Usage};
 use crate::extra::Extra;
 use crate::json_text::{Raw, at_path, canonical, quote_into, range_of};
+pub use media::{Media, MediaKind, MediaSource};
+pub use origin::Origin;
 
 /// One block of a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -268,78 +273,6 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
-/// An image or a document in a message or tool result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Media {
-    /// What it is.
-    pub kind: MediaKind,
-    /// Such as `image/png`. Empty if unknown.
-    pub media_type: String,
-    /// Where its content is.
-    pub source: MediaSource,
-    /// The file name or title of a document.
-    pub name: Option<String>,
-}
-
-/// The kinds of media that most providers read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MediaKind {
-    /// A picture.
-    Image,
-    /// A PDF, a text or another file.
-    Document,
-}
-
-/// Where the content of an image or a document is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MediaSource {
-    /// Base64, as it goes over the wire.
-    Data(String),
-    /// The provider fetches it.
-    Url(String),
-    /// The provider has it already, under this id.
-    FileId(String),
-}
-
-impl Media {
-    /// A picture in Base64.
-    pub fn image(media_type: String, data: String) -> Media {
-        Media { kind: MediaKind::Image, media_type, source: MediaSource::Data(data), name: None }
-    }
-
-    /// A document in Base64.
-    pub fn document(media_type: String, data: String, name: Option<String>) -> Media {
-        Media { kind: MediaKind::Document, media_type, source: MediaSource::Data(data), name }
-    }
-
-    /// The content in Base64. None if it is elsewhere.
-    pub fn data(&self) -> Option<&str> {
-        match &self.source {
-            MediaSource::Data(data) => Some(data),
-            MediaSource::Url(_) | MediaSource::FileId(_) => None,
-        }
-    }
-
-    /// A short description for people: `[image, 24 KB, image/png]`.
-    pub fn describe(&self) -> String {
-        let kind = match self.kind {
-            MediaKind::Image => "image",
-            MediaKind::Document => "document",
-        };
-        let place = match &self.source {
-            MediaSource::Data(data) => match data.len() / 4 * 3 {
-                bytes @ ..1024 => format!("{bytes} bytes"),
-                bytes => format!("{} KB", bytes.div_ceil(1024)),
-            },
-            MediaSource::Url(url) => url.clone(),
-            MediaSource::FileId(id) => format!("file {id}"),
-        };
-        let rest = [self.name.as_deref().unwrap_or(""), place.as_str(), self.media_type.as_str()];
-        let rest = rest.into_iter().filter(|part| !part.is_empty());
-        format!("[{}]", std::iter::once(kind).chain(rest).collect::<Vec<_>>().join(", "))
-    }
-}
-
 impl ToolResult {
     /// The text, followed by a line for each image and document.
     pub fn described(&self) -> Cow<'_, str> {
@@ -363,66 +296,6 @@ impl ToolResult {
 pub struct Unmodelled {
     /// The whole item.
     pub native: Native,
-}
-
-/// Who produced a message, and so who may read its seals. An absent member
-/// matches anything.
-///
-/// ```
-/// use aside_core::Origin;
-/// let origin = Origin::default().with_provider("deepseek".to_owned()).with_model("deepseek-reasoner".to_owned());
-/// assert_eq!(origin.dialect, None);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Origin {
-    /// The provider as the user named it.
-    pub provider: Option<String>,
-    /// The id of the dialect that decoded the reply.
-    pub dialect: Option<String>,
-    /// The model as requested.
-    pub model: Option<String>,
-    /// The base URL that the request went to.
-    pub endpoint: Option<String>,
-    /// A short hash of the key, never the key itself.
-    pub account: Option<String>,
-}
-
-impl Origin {
-    /// Sets the provider as the user named it.
-    #[must_use]
-    pub fn with_provider(mut self, provider: impl Into<Option<String>>) -> Origin {
-        self.provider = provider.into();
-        self
-    }
-
-    /// Sets the dialect that decoded the reply.
-    #[must_use]
-    pub fn with_dialect(mut self, dialect: impl Into<Option<String>>) -> Origin {
-        self.dialect = dialect.into();
-        self
-    }
-
-    /// Sets the model as requested.
-    #[must_use]
-    pub fn with_model(mut self, model: impl Into<Option<String>>) -> Origin {
-        self.model = model.into();
-        self
-    }
-
-    /// Sets the base URL that the request went to.
-    #[must_use]
-    pub fn with_endpoint(mut self, endpoint: impl Into<Option<String>>) -> Origin {
-        self.endpoint = endpoint.into();
-        self
-    }
-
-    /// Sets the short hash of the key.
-    #[must_use]
-    pub fn with_account(mut self, account: impl Into<Option<String>>) -> Origin {
-        self.account = account.into();
-        self
-    }
 }
 
 /// One finished or interrupted reply.

@@ -4,6 +4,9 @@ use aside_core::block::Time;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+use crate::error::HintedError;
+use crate::session_recorder::now;
+
 fn timestamp(time: Time) -> Timestamp {
     let millis = i64::try_from(time.0).unwrap_or(i64::MAX);
     Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH)
@@ -43,6 +46,12 @@ pub fn parse(word: &str, now: Time) -> Option<Time> {
     let moment = word.parse::<Timestamp>().ok();
     let moment = moment.or_else(|| word.parse::<jiff::civil::DateTime>().ok().and_then(local));
     moment.and_then(|moment| u64::try_from(moment.as_millisecond()).ok()).map(Time)
+}
+
+/// The same for an argument of a command, counted from now.
+pub fn parse_past(word: &str) -> Result<Time, HintedError> {
+    let hint = "7d, 12h, 30m, 2026-11-15 or 2026-11-15T10:00";
+    parse(word, now()).ok_or_else(|| HintedError::new(format!("`{word}` is not a time")).hint(hint))
 }
 
 #[cfg(test)]

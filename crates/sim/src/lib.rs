@@ -14,6 +14,7 @@ mod body_stream;
 mod generated_text;
 mod held_responses;
 mod host_check;
+mod http_exchange;
 mod issued_thinking;
 mod model_names;
 mod plain_http;
@@ -33,8 +34,9 @@ mod timeline;
 mod tools;
 
 pub use body_stream::{BodyStep, BodyStream};
+pub use http_exchange::{HttpRequest, HttpResponse};
 pub use issued_thinking::{Verdict, VerdictKind};
 pub use receipt::{ReceiptModel, RequestReceipt};
 pub use script::{Behaviour, Script, ScriptError, ScriptOptions, ScriptedCall, behaviour_names};
 pub use server::{Bounds, RunningSimulator, Simulator};
-pub use service::{HttpRequest, HttpResponse, Service, Strictness};
+pub use service::{Service, Strictness};

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use crate::body_stream::{BodyStep, BodyStream};
 use crate::host_check::{check_host, cors_headers};
+use crate::http_exchange::{HttpRequest, HttpResponse};
 use crate::server::{BodyError, CountedBody, ServerState, early_response, unix_milliseconds};
-use crate::service::{HttpRequest, HttpResponse};
 
 pub(crate) fn is_needed() -> bool {
     SystemTime::now().duration_since(UNIX_EPOCH).is_err()

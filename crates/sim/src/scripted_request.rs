@@ -13,10 +13,11 @@ use serde_json::Value;
 
 use crate::body_stream::{BodyStream, SendOptions, WholeReply};
 use crate::generated_text::SeededRng;
+use crate::http_exchange::{HttpResponse, JSON};
 use crate::reply_plan::token_delay;
 use crate::route::Delivery;
 use crate::script::{Behaviour, Script};
-use crate::service::{HttpResponse, JSON, MAX_SWITCH_BYTES};
+use crate::service::MAX_SWITCH_BYTES;
 use crate::thinking_format::{Payloads, RequestedFormat};
 use crate::timeline::TimelineStep;
 

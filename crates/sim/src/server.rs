@@ -21,8 +21,9 @@ use tokio::time::Sleep;
 
 use crate::body_stream::{BodyStep, BodyStream};
 use crate::host_check::{HostCheck, check_host, cors_headers};
+use crate::http_exchange::{HttpRequest, HttpResponse};
 use crate::plain_http;
-use crate::service::{HttpRequest, HttpResponse, Service};
+use crate::service::Service;
 
 /// Limits on what clients may send.
 #[derive(Debug, Clone, Copy)]

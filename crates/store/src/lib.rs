@@ -30,6 +30,7 @@
 //! Synchronous; depends on `aside-core` only. No setting applies here:
 //! everything received is stored.
 
+mod compression;
 pub mod error;
 pub mod file_changes;
 mod files;

@@ -15,19 +15,16 @@ use aside_core::json_text::find_escaped;
 use aside_core::json_value::JsonValue;
 use serde::{Deserialize, Serialize};
 
+use crate::compression::StoredText;
 use crate::search::HitKind;
 
-/// The format written today.
+/// The format of most blocks.
 pub(crate) const FORMAT: i64 = 1;
+/// The same, with a text in pieces ([`crate::compression`]).
+pub(crate) const FORMAT_IN_PIECES: i64 = 2;
 
-/// Values from this size on are compressed if that saves enough.
-const COMPRESS_FROM: usize = 1024;
-/// Values from this size on are written to the database through a blob handle.
-pub(crate) const STREAM_FROM: usize = 1 << 20;
 /// A shorter repeated text is not worth removing from a native item.
 const MIN_CUT_BYTES: usize = 48;
-/// One compressed byte stands for at most this many.
-const MAX_RATIO: usize = 256;
 
 /// A block as a row: its readable text, and everything else as metadata.
 #[derive(Debug, Clone, PartialEq)]
@@ -451,67 +448,6 @@ impl<'a> BlockMetadata<'a> {
     }
 }
 
-/// The text or the metadata in a row: plain while small, compressed where that
-/// saves space. A long row otherwise wastes half a page on average.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum StoredText<'a> {
-    Plain(Cow<'a, str>),
-    Compressed(Cow<'a, [u8]>),
-}
-
-impl<'a> StoredText<'a> {
-    /// Compresses into `scratch`, which several texts can share.
-    pub(crate) fn of(text: &'a str, scratch: &'a mut Vec<u8>) -> StoredText<'a> {
-        match compress(text, scratch) {
-            true => StoredText::Compressed(Cow::Borrowed(scratch)),
-            false => StoredText::Plain(Cow::Borrowed(text)),
-        }
-    }
-
-    /// The same without a buffer to share.
-    pub(crate) fn owned(text: String) -> StoredText<'static> {
-        let mut packed = Vec::new();
-        match compress(&text, &mut packed) {
-            true => StoredText::Compressed(Cow::Owned(packed)),
-            false => StoredText::Plain(Cow::Owned(text)),
-        }
-    }
-
-    pub(crate) fn decompress(bytes: &[u8]) -> Result<String, Unreadable> {
-        String::from_utf8(decompress_bytes(bytes)?).map_err(|error| Unreadable(error.to_string()))
-    }
-}
-
-/// Unpacks a value after its length.
-pub(crate) fn decompress_bytes(bytes: &[u8]) -> Result<Vec<u8>, Unreadable> {
-    // The length may be corrupt; reject one that no compression can reach.
-    let most = bytes.len().saturating_mul(MAX_RATIO);
-    let length = bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
-    if length > most {
-        return Err(Unreadable("a packed value has a wrong length".to_owned()));
-    }
-    lz4_flex::decompress_size_prepended(bytes).map_err(|error| Unreadable(error.to_string()))
-}
-
-/// Compresses a text after its length, if that saves enough.
-fn compress(text: &str, out: &mut Vec<u8>) -> bool {
-    let Ok(length) = u32::try_from(text.len()) else { return false };
-    if text.len() < COMPRESS_FROM {
-        return false;
-    }
-    let most = 4 + lz4_flex::block::get_maximum_output_size(text.len());
-    out.clear();
-    out.reserve_exact(most);
-    out.extend_from_slice(&length.to_le_bytes());
-    out.resize(most, 0);
-    let Some(Ok(packed)) = out.get_mut(4..).map(|rest| lz4_flex::block::compress_into(text.as_bytes(), rest)) else {
-        return false;
-    };
-    out.truncate(4 + packed);
-    // Blob handles, used for long values, work with bytes only.
-    out.len() < text.len() / 10 * 9 || out.len() >= STREAM_FROM
-}
-
 pub(crate) fn read_metadata(json: &str) -> Result<BlockMetadata<'_>, Unreadable> {
     serde_json::from_str(json).map_err(|error| Unreadable(error.to_string()))
 }
@@ -624,9 +560,6 @@ mod tests {
             let stored = StoredBlock { kind: *kind, text: Cow::Borrowed(""), metadata: read_metadata(json).unwrap() };
             assert!(stored.into_block().is_err(), "{name}");
         }
-        assert!(StoredText::decompress(b"not packed").is_err());
-        assert!(StoredText::decompress(b"").is_err());
-        assert!(StoredText::decompress(&[0xFF, 0xFF, 0xFF, 0xFF, 0]).is_err());
         assert!(read_metadata("[1]").is_err());
     }
 }

@@ -5,20 +5,22 @@
 //! and which carrier exists for it. Storage is not changed; the same history
 //! with other settings gives another plan.
 
-use std::borrow::Cow;
+mod message_context;
+mod thinking_plan;
+
 use std::collections::{HashMap, HashSet};
 
 use super::EgressReason;
-use super::block_carrier::{block_carrier, field_name};
 use super::left_out::{LeftOut, LeftOutReason, lost_media, lost_member, no_place, unread_members};
-use super::request_preferences::{FillerScope, OmittedThinking, RequestPreferences};
-use crate::block::{Block, Origin, Thinking, ThinkingContent, ToolResult, Unmodelled};
-use crate::dialect::{BindModel, Carrier, Dedupe, Duty, FillEmpty, Removal, Rules, TurnsIf};
+use super::request_preferences::RequestPreferences;
+use crate::block::{Block, Origin, Thinking, ToolResult};
+use crate::dialect::{Carrier, Dedupe, Removal, Rules};
 use crate::history::{TurnStatus, Turns};
-use crate::json_text::{Raw, member, text_member};
+use crate::json_text::{Raw, text_member};
 use crate::message::{Message, Role};
 use crate::protocol::Protocol;
-use crate::settings::StripThinking;
+use message_context::{CallPairs, MessageContext};
+pub(crate) use thinking_plan::ThinkingPlan;
 
 /// What happens to one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,7 +144,7 @@ pub(crate) fn plan_egress(messages: &[&Message], target: EgressTarget<'_>, prefe
         let status = turns.status_of.get(at).copied().unwrap_or(TurnStatus::Past);
         let turn = turns.turn_of.get(at).copied().unwrap_or(0);
         let in_last_thinking_turn = Some(turn) == last_thinking_turn;
-        let context = EgressContext { target, preferences, call_pairs: &call_pairs, status, in_last_thinking_turn };
+        let context = MessageContext { target, preferences, call_pairs: &call_pairs, status, in_last_thinking_turn };
         egress.add_message(at, message, &context);
         if status == TurnStatus::OpenLoop
             && message.role == Role::Assistant
@@ -155,106 +157,6 @@ pub(crate) fn plan_egress(messages: &[&Message], target: EgressTarget<'_>, prefe
         egress.close_gaps(messages, target.origin);
     }
     egress
-}
-
-/// Decides about the thinking of single messages, before a request has it.
-pub(crate) struct ThinkingPlan<'a> {
-    target: EgressTarget<'a>,
-    preferences: &'a RequestPreferences,
-    call_pairs: CallPairs<'a>,
-}
-
-impl<'a> ThinkingPlan<'a> {
-    pub(crate) fn new(target: EgressTarget<'a>, preferences: &'a RequestPreferences) -> ThinkingPlan<'a> {
-        ThinkingPlan { target, preferences, call_pairs: CallPairs::of(&[], target.origin) }
-    }
-
-    fn context(&self, status: TurnStatus) -> EgressContext<'_> {
-        // A message that gets its thinking back may become the last one with
-        // thinking.
-        let in_last_thinking_turn = true;
-        let ThinkingPlan { target, preferences, call_pairs } = self;
-        EgressContext { target: *target, preferences, call_pairs, status, in_last_thinking_turn }
-    }
-
-    /// What the provider says about the thinking of a message of its own. None if
-    /// a setting withholds it.
-    pub(crate) fn duty(&self, status: TurnStatus) -> Option<Duty> {
-        let context = self.context(status);
-        context.withheld_reason().is_none().then(|| context.duty().0)
-    }
-
-    /// Whether any thinking of a message is sent, be it only a seal on its text or
-    /// its first call.
-    pub(crate) fn sends_any(&self, message: &Message, status: TurnStatus) -> bool {
-        let context = self.context(status);
-        let seals = context.withheld_reason().is_none()
-            && self.preferences.seals
-            && context.foreign_origin(message, true).is_none();
-        let mut calls = message.blocks.iter().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(call),
-            Block::Text(_) | Block::Thinking(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
-        });
-        let sealed_visible = match calls.next() {
-            Some(first) => first.seal.is_some(),
-            None => message.blocks.iter().any(|block| matches!(block, Block::Text(text) if text.seal.is_some())),
-        };
-        let thinking = message.thinking().any(|thinking| context.decide(message, thinking).0 != EgressAction::Dropped);
-        match self.target.rules.echo.carrier {
-            Carrier::Part | Carrier::CallExtra => (seals && sealed_visible) || (thinking && !message.has_calls()),
-            Carrier::None
-            | Carrier::Field
-            | Carrier::FieldsOpaque
-            | Carrier::Details
-            | Carrier::Block
-            | Carrier::Item
-            | Carrier::ContentTags
-            | Carrier::ContentChunks => thinking,
-        }
-    }
-
-    /// Whether a message comes from a provider whose thinking may be sent.
-    pub(crate) fn is_own(&self, message: &Message, status: TurnStatus) -> bool {
-        self.context(status).foreign_origin(message, true).is_none()
-    }
-}
-
-/// Which calls have results, and which results have calls.
-struct CallPairs<'a> {
-    calls: HashSet<&'a str>,
-    results: HashSet<&'a str>,
-    /// Calls with ids from another provider.
-    foreign: HashSet<&'a str>,
-}
-
-impl<'a> CallPairs<'a> {
-    fn of(messages: &[&'a Message], target: &Origin) -> CallPairs<'a> {
-        let mut call_pairs = CallPairs { calls: HashSet::new(), results: HashSet::new(), foreign: HashSet::new() };
-        let blocks = messages.iter().flat_map(|message| message.blocks.iter().map(|block| (*message, block)));
-        for (message, block) in blocks {
-            match block {
-                Block::ToolCall(call) => {
-                    call_pairs.calls.insert(call.id.as_str());
-                    if message.origin.as_ref().is_none_or(|origin| origin.dialect != target.dialect) {
-                        call_pairs.foreign.insert(call.id.as_str());
-                    }
-                }
-                Block::ToolResult(result) => drop(call_pairs.results.insert(&result.id)),
-                Block::Text(_) | Block::Thinking(_) | Block::Media(_) | Block::Unmodelled(_) => (),
-            }
-        }
-        call_pairs
-    }
-}
-
-/// Everything that the decisions about one message depend on.
-struct EgressContext<'a> {
-    target: EgressTarget<'a>,
-    preferences: &'a RequestPreferences,
-    call_pairs: &'a CallPairs<'a>,
-    status: TurnStatus,
-    /// Its turn is the last one with thinking.
-    in_last_thinking_turn: bool,
 }
 
 impl Egress {
@@ -348,7 +250,45 @@ impl Egress {
         sent.next().is_some_and(|(block, _)| matches!(block, Block::Thinking(_)))
     }
 
-    fn add_message(&mut self, at: usize, message: &Message, context: &EgressContext<'_>) {
+    /// What happens to one block, and why. `results` are the earlier ones of the message.
+    fn decide_block<'m>(
+        &mut self,
+        message: &Message,
+        block: &'m Block,
+        results: &mut HashMap<&'m str, &'m ToolResult>,
+        context: &MessageContext<'_>,
+    ) -> (EgressAction, EgressReason) {
+        match block {
+            Block::Thinking(thinking) => {
+                let decided = context.decide(message, thinking);
+                self.drop_duplicate(thinking, context.target.rules.echo.dedupe, decided)
+            }
+            Block::Unmodelled(unmodelled) => match context.foreign_origin(message, true) {
+                Some(maker) => (EgressAction::Dropped, EgressReason::Foreign { maker: maker.into_owned() }),
+                None if context.accepts_unmodelled(message.role, unmodelled) => {
+                    (EgressAction::Verbatim, EgressReason::Conversation)
+                }
+                None => (EgressAction::Dropped, EgressReason::NoPlace),
+            },
+            Block::ToolCall(call) if !context.call_pairs.results.contains(call.id.as_str()) => {
+                (EgressAction::Dropped, EgressReason::Unanswered)
+            }
+            Block::ToolResult(result) if !context.call_pairs.calls.contains(result.id.as_str()) => {
+                (EgressAction::Dropped, EgressReason::Unanswered)
+            }
+            Block::ToolResult(result) if is_repeated(result, results) => {
+                (EgressAction::Dropped, EgressReason::RepeatedResult)
+            }
+            Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) => {
+                match no_place(context.target.protocol, message.role, block) {
+                    Some(_) => (EgressAction::Dropped, EgressReason::NoPlace),
+                    None => (EgressAction::Verbatim, EgressReason::Conversation),
+                }
+            }
+        }
+    }
+
+    fn add_message(&mut self, at: usize, message: &Message, context: &MessageContext<'_>) {
         let mut step = MessagePlan {
             own: match message.role {
                 Role::Tool => !context.answers_foreign_call(message),
@@ -360,34 +300,7 @@ impl Egress {
         };
         let mut results: HashMap<&str, &ToolResult> = HashMap::new();
         for (index, block) in message.blocks.iter().enumerate() {
-            let (action, reason) = match block {
-                Block::Thinking(thinking) => {
-                    let decided = context.decide(message, thinking);
-                    self.drop_duplicate(thinking, context.target.rules.echo.dedupe, decided)
-                }
-                Block::Unmodelled(unmodelled) => match context.foreign_origin(message, true) {
-                    Some(maker) => (EgressAction::Dropped, EgressReason::Foreign { maker: maker.into_owned() }),
-                    None if context.accepts_unmodelled(message.role, unmodelled) => {
-                        (EgressAction::Verbatim, EgressReason::Conversation)
-                    }
-                    None => (EgressAction::Dropped, EgressReason::NoPlace),
-                },
-                Block::ToolCall(call) if !context.call_pairs.results.contains(call.id.as_str()) => {
-                    (EgressAction::Dropped, EgressReason::Unanswered)
-                }
-                Block::ToolResult(result) if !context.call_pairs.calls.contains(result.id.as_str()) => {
-                    (EgressAction::Dropped, EgressReason::Unanswered)
-                }
-                Block::ToolResult(result) if is_repeated(result, &mut results) => {
-                    (EgressAction::Dropped, EgressReason::RepeatedResult)
-                }
-                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) => {
-                    match no_place(context.target.protocol, message.role, block) {
-                        Some(_) => (EgressAction::Dropped, EgressReason::NoPlace),
-                        None => (EgressAction::Verbatim, EgressReason::Conversation),
-                    }
-                }
-            };
+            let (action, reason) = self.decide_block(message, block, &mut results, context);
             let is_thinking = matches!(block, Block::Thinking(_));
             if !is_thinking {
                 self.note_loss((at, index), message.role, block, context.target.protocol, (action, &reason));
@@ -416,188 +329,6 @@ impl Egress {
             self.decisions.push(Decision { message: at, block: None, action: EgressAction::Filler, field, reason });
         }
         self.steps.push(step);
-    }
-}
-
-impl EgressContext<'_> {
-    fn decide(&self, message: &Message, thinking: &Thinking) -> (EgressAction, EgressReason) {
-        if let Some(reason) = self.withheld_reason() {
-            return (EgressAction::Dropped, reason);
-        }
-        let rules = &self.target.rules.echo;
-        let sealed = thinking.seals().is_some_and(|seals| seals.signature.is_some() || seals.encrypted.is_some());
-        if let Some(maker) = self.foreign_origin(message, sealed || self.target.is_unknown) {
-            return (EgressAction::Dropped, EgressReason::Foreign { maker: maker.into_owned() });
-        }
-        if self.is_omitted(thinking, sealed) {
-            return (EgressAction::Dropped, EgressReason::Refused);
-        }
-        if message.interrupted && !sealed && rules.need_opaque {
-            return (EgressAction::Dropped, EgressReason::Interrupted);
-        }
-        let kept = match self.duty() {
-            (Duty::Must | Duty::Should, reason) => reason,
-            (Duty::Ignored | Duty::Forbidden, reason) => return (EgressAction::Dropped, reason),
-        };
-        if rules.need_opaque && !sealed {
-            return (EgressAction::Dropped, EgressReason::NotSealed);
-        }
-        let readable = !thinking.text().trim().is_empty();
-        match block_carrier(self.target.rules, self.preferences, thinking) {
-            Carrier::None => (EgressAction::Dropped, EgressReason::NoCarrier),
-            Carrier::Field if readable => (EgressAction::Field, kept),
-            Carrier::ContentTags if readable => (EgressAction::Tags, kept),
-            Carrier::Field | Carrier::ContentTags => (EgressAction::Dropped, EgressReason::NothingReadable),
-            // A native entry is sent back as an entry; plain text goes into a
-            // field.
-            Carrier::Details if thinking.native.is_some() => (EgressAction::Verbatim, kept),
-            Carrier::Details if readable => (EgressAction::Field, kept),
-            Carrier::Details => (EgressAction::Dropped, EgressReason::NothingReadable),
-            // The seal is sent with the call; text has no carrier there.
-            Carrier::CallExtra if thinking.native.is_none() => (EgressAction::Dropped, EgressReason::NoCarrier),
-            Carrier::ContentChunks
-            | Carrier::Block
-            | Carrier::Item
-            | Carrier::Part
-            | Carrier::CallExtra
-            | Carrier::FieldsOpaque => (EgressAction::Verbatim, kept),
-        }
-    }
-
-    /// Whether it is omitted because this provider refused it before.
-    fn is_omitted(&self, thinking: &Thinking, sealed: bool) -> bool {
-        let effect = &self.preferences.repair_effect;
-        let is_hidden = matches!(thinking.content, ThinkingContent::Hidden { .. });
-        if (effect.omitted_by_seal.omits_hidden() && is_hidden) || (effect.omitted_by_seal.omits_unsealed() && !sealed)
-        {
-            return true;
-        }
-        match effect.omitted {
-            // The origin is checked elsewhere.
-            OmittedThinking::Nothing | OmittedThinking::InexactOrigin => false,
-            OmittedThinking::Past => self.status == TurnStatus::Past,
-            OmittedThinking::Sealed => sealed,
-            OmittedThinking::All => true,
-        }
-    }
-
-    /// Why the user's settings withhold it, if they do.
-    fn withheld_reason(&self) -> Option<EgressReason> {
-        let open = self.status == TurnStatus::OpenLoop;
-        let stripped = match self.preferences.strip {
-            StripThinking::None => false,
-            StripThinking::All => true,
-            StripThinking::AllButLast => !self.in_last_thinking_turn,
-        };
-        if stripped && !open {
-            return Some(EgressReason::Stripped);
-        }
-        // An unknown endpoint gets its own thinking back until the turn ends.
-        let include = self.preferences.include;
-        if !include.sends && (include.by_user || !open || !self.target.is_unknown) {
-            return Some(EgressReason::NotIncluded);
-        }
-        if !self.preferences.enabled && !open {
-            return Some(EgressReason::ThinkingOff);
-        }
-        None
-    }
-
-    fn duty(&self) -> (Duty, EgressReason) {
-        let echo = &self.target.rules.echo;
-        if self.status == TurnStatus::OpenLoop {
-            let sent = matches!(echo.loop_duty, Duty::Must | Duty::Should);
-            let spared = sent && self.preferences.strip == StripThinking::All;
-            let reason = if spared { EgressReason::LoopIsNeverStripped } else { EgressReason::Loop(echo.loop_duty) };
-            return (echo.loop_duty, reason);
-        }
-        let applies = match echo.turns_if {
-            TurnsIf::Always | TurnsIf::Flag => true,
-            TurnsIf::Tools => self.target.has_tools,
-        };
-        let duty = if applies { echo.turns_duty } else { Duty::Ignored };
-        // The provider ignores it, so it may be sent if the user asks for it.
-        if duty == Duty::Ignored && self.preferences.include.sends && self.preferences.include.by_user {
-            return (Duty::Should, EgressReason::Included);
-        }
-        (duty, EgressReason::Turns(duty))
-    }
-
-    /// Who produced a message, if it was not the target of this request.
-    fn foreign_origin(&self, message: &Message, sealed: bool) -> Option<Cow<'static, str>> {
-        let target = self.target.origin;
-        // Most messages of the user have none.
-        let Some(origin) = &message.origin else { return Some(Cow::Borrowed("an unknown provider")) };
-        let exact = self.preferences.repair_effect.omitted >= OmittedThinking::InexactOrigin;
-        let differs = |mine: &Option<String>, theirs: &Option<String>| match (mine, theirs) {
-            (Some(mine), Some(theirs)) => mine != theirs,
-            // An absent member matches anything, until a seal was refused.
-            _ => exact && mine != theirs,
-        };
-        let maker = || {
-            let name = origin.dialect.as_deref().or(origin.provider.as_deref()).unwrap_or("another provider");
-            Cow::Owned(origin.model.as_deref().map_or_else(|| name.to_owned(), |model| format!("{name}, {model}")))
-        };
-        if differs(&target.dialect, &origin.dialect) {
-            return Some(maker());
-        }
-        if !sealed {
-            return None;
-        }
-        let bind = &self.target.rules.bind;
-        let elsewhere = differs(&target.provider, &origin.provider)
-            || differs(&target.endpoint, &origin.endpoint)
-            || (exact && differs(&target.model, &origin.model))
-            || ((exact || bind.account) && differs(&target.account, &origin.account));
-        let other_model = match (&bind.model, &target.model, &origin.model) {
-            (BindModel::None, ..) | (_, None, _) | (_, _, None) => false,
-            (BindModel::Same, Some(mine), Some(theirs)) => mine != theirs,
-            (BindModel::Matrix(name), Some(mine), Some(theirs)) => {
-                mine != theirs && !(self.target.can_read)(name, mine, theirs)
-            }
-        };
-        (elsewhere || other_model).then(maker)
-    }
-
-    /// Items we do not model can be sent back where content is a list.
-    fn accepts_unmodelled(&self, role: Role, unmodelled: &Unmodelled) -> bool {
-        match self.target.protocol {
-            Protocol::OpenaiChat => role == Role::Assistant && self.target.rules.echo.carrier == Carrier::ContentChunks,
-            Protocol::Ollama => false,
-            Protocol::OpenaiResponses => role == Role::Assistant,
-            Protocol::Anthropic | Protocol::Gemini | Protocol::Bedrock => role != Role::System,
-            // Only the plan has a member of its own.
-            Protocol::Cohere => {
-                let native = Raw::of(&unmodelled.native.json);
-                role == Role::Assistant && native.is_ok_and(|native| member(native, "tool_plan").is_some())
-            }
-        }
-    }
-
-    fn answers_foreign_call(&self, message: &Message) -> bool {
-        message.blocks.iter().any(|block| match block {
-            Block::ToolResult(result) => self.call_pairs.foreign.contains(result.id.as_str()),
-            Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Media(_) | Block::Unmodelled(_) => false,
-        })
-    }
-
-    fn field_name(&self, source: Option<&str>) -> String {
-        field_name(self.target.rules, self.preferences, source)
-    }
-
-    fn needs_filler(&self, message: &Message) -> bool {
-        // If thinking is forbidden, so is an empty field.
-        if self.duty().0 == Duty::Forbidden || self.preferences.omits_filler {
-            return false;
-        }
-        if self.preferences.repair_effect.filler_scope == FillerScope::OpenLoop && self.status != TurnStatus::OpenLoop {
-            return false;
-        }
-        match self.target.rules.echo.fill_empty {
-            FillEmpty::None => self.preferences.filler.is_some() && message.thinking().next().is_some(),
-            FillEmpty::WithToolCalls => message.has_calls(),
-            FillEmpty::All => true,
-        }
     }
 }
 

@@ -20,8 +20,8 @@ use crate::message::Message;
 use crate::parameters::{CachePosition, NO_PARAMETERS, Parameters};
 use crate::protocol::Protocol;
 use crate::rules::{
-    self, AppliedRepair, Decision, EgressReason, EgressTarget, LeftOut, LeftOutReason, RefusedRequest, RequestParams,
-    RequestPreferences, WrittenKey,
+    self, AppliedRepair, Decision, Egress, EgressReason, EgressTarget, LeftOut, LeftOutReason, RefusedRequest,
+    RequestParams, RequestPreferences, WrittenKey,
 };
 use crate::settings::Settings;
 use crate::tokens::TokenCounter;
@@ -222,44 +222,7 @@ impl Encoder {
             is_unknown: request.dialect.unknown,
         };
         let mut egress = rules::plan_egress(request.messages, egress_target, &preferences);
-        let flag = egress.sends_past.then_some(&rules.echo.flag);
-        let paused = RequestPreferences { enabled: false, ..preferences.clone() };
-        let mut params = match request.dialect.unknown {
-            true => rules::params_for_unknown_endpoint(&rules.ask, &preferences, protocol),
-            false if preferences.repair_effect.thinking_paused => {
-                rules::request_params(&rules.ask, &paused, protocol, None)
-            }
-            false => rules::request_params(&rules.ask, &preferences, protocol, flag),
-        };
-        let has_tools = egress_target.has_tools;
-        let needs_responses = has_tools && rules.ask.tools == ThinkingWithTools::ResponsesOnly;
-        if has_tools && params.thinks && rules.ask.tools == ThinkingWithTools::WithOff {
-            params = rules::request_params(&rules.ask, &paused, protocol, None);
-            let note = format!("thinking is off: here this model takes tools only without it{}", elsewhere(request));
-            params.notes.push(note);
-        }
-        // Some providers continue thinking only if the tool loop begins with a
-        // thinking block. If there is none to send, thinking is off until the
-        // turn ends.
-        let lacks_thinking = egress.loop_lacks_thinking && rules.needs_thinking_in_loop();
-        if lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
-            params = rules::request_params(&rules.ask, &paused, protocol, None);
-            let note = "thinking is off until this turn ends: its tool loop has no thinking that may be sent back";
-            params.notes.push(note.to_owned());
-        }
-        let withheld = egress.decisions.iter().any(|decision| decision.reason == EgressReason::NotIncluded);
-        if withheld && preferences.include.by_user && rules.echo.loop_duty == Duty::Must {
-            let note = "thinking that this provider asks for is withheld by your setting reasoning.includeInContext";
-            params.notes.push(note.to_owned());
-        }
-        let mut unmet =
-            rules::unmet_duties(request.messages, &egress, &rules, &preferences, &params, egress_target.has_tools);
-        if lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
-            unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
-        }
-        if needs_responses {
-            unmet.push(format!("this model takes tools only over the Responses API{}", elsewhere(request)));
-        }
+        let (mut params, unmet) = choose_params(request, &rules, &preferences, &egress);
         let mut left_out = std::mem::take(&mut egress.left_out);
         let (cache_after_tools, cache_points) = place_hints(
             &request.parameters.cache_hints,
@@ -269,27 +232,7 @@ impl Encoder {
             request.tools,
             &mut left_out,
         );
-        left_out.append(&mut params.left_out);
-        if !params.thinks {
-            let thinking = &request.parameters.thinking;
-            let unused =
-                [("thinking.effort", thinking.effort.is_some()), ("thinking.budget", thinking.budget.is_some())];
-            let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
-            left_out.extend(unused.map(|(path, _)| LeftOut::new(path, LeftOutReason::ThinkingOff)));
-        }
-        let mut parameters_out = ParametersOut {
-            protocol,
-            rules: &rules.ask,
-            thinks: params.thinks,
-            tool_choice: preferences.tool_choice,
-            body: &mut params.parameters,
-            left_out: &mut left_out,
-        };
-        parameters_out.write(request.parameters, preferences.temperature, request.tools);
-        if let Some(key) = request.parameters.cache_key.as_deref().filter(|_| !rules.ask.cache.key.is_empty()) {
-            set_value(&mut params.parameters, &rules.ask.cache.key, key.into());
-        }
-        rules::change_parameters(&mut params.parameters, &preferences);
+        left_out.extend(write_parameters(request, &rules, &preferences, &mut params));
         let mut written = rules::written_parameters(&rules, &params.parameters);
         written.extend(rules::written_members(&rules, protocol, &egress.decisions));
         let cache_key = CacheKey { dialect: request.dialect.id.clone(), rules, preferences };
@@ -335,6 +278,84 @@ impl Encoder {
             cache_points,
         }
     }
+}
+
+/// Chooses the parameters that control thinking, and says in words which requirements of the provider the request
+/// cannot meet.
+fn choose_params(
+    request: &Request<'_>,
+    rules: &Rules,
+    preferences: &RequestPreferences,
+    egress: &Egress,
+) -> (RequestParams, Vec<String>) {
+    let (protocol, has_tools) = (request.dialect.protocol, !request.tools.is_empty());
+    let flag = egress.sends_past.then_some(&rules.echo.flag);
+    let paused = RequestPreferences { enabled: false, ..preferences.clone() };
+    let mut params = match request.dialect.unknown {
+        true => rules::params_for_unknown_endpoint(&rules.ask, preferences, protocol),
+        false if preferences.repair_effect.thinking_paused => {
+            rules::request_params(&rules.ask, &paused, protocol, None)
+        }
+        false => rules::request_params(&rules.ask, preferences, protocol, flag),
+    };
+    let needs_responses = has_tools && rules.ask.tools == ThinkingWithTools::ResponsesOnly;
+    if has_tools && params.thinks && rules.ask.tools == ThinkingWithTools::WithOff {
+        params = rules::request_params(&rules.ask, &paused, protocol, None);
+        let note = format!("thinking is off: here this model takes tools only without it{}", elsewhere(request));
+        params.notes.push(note);
+    }
+    // Some providers continue thinking only if the tool loop begins with a
+    // thinking block. If there is none to send, thinking is off until the
+    // turn ends.
+    let lacks_thinking = egress.loop_lacks_thinking && rules.needs_thinking_in_loop();
+    if lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
+        params = rules::request_params(&rules.ask, &paused, protocol, None);
+        let note = "thinking is off until this turn ends: its tool loop has no thinking that may be sent back";
+        params.notes.push(note.to_owned());
+    }
+    let withheld = egress.decisions.iter().any(|decision| decision.reason == EgressReason::NotIncluded);
+    if withheld && preferences.include.by_user && rules.echo.loop_duty == Duty::Must {
+        let note = "thinking that this provider asks for is withheld by your setting reasoning.includeInContext";
+        params.notes.push(note.to_owned());
+    }
+    let mut unmet = rules::unmet_duties(request.messages, egress, rules, preferences, &params, has_tools);
+    if lacks_thinking && messages::requires_leading_thinking(&params.parameters) {
+        unmet.push("the open tool loop must begin with thinking, and none may be sent".to_owned());
+    }
+    if needs_responses {
+        unmet.push(format!("this model takes tools only over the Responses API{}", elsewhere(request)));
+    }
+    (params, unmet)
+}
+
+/// Writes the other parameters. Returns what cannot be sent.
+fn write_parameters(
+    request: &Request<'_>,
+    rules: &Rules,
+    preferences: &RequestPreferences,
+    params: &mut RequestParams,
+) -> Vec<LeftOut> {
+    let mut left_out = std::mem::take(&mut params.left_out);
+    if !params.thinks {
+        let thinking = &request.parameters.thinking;
+        let unused = [("thinking.effort", thinking.effort.is_some()), ("thinking.budget", thinking.budget.is_some())];
+        let unused = unused.into_iter().filter(|(_, is_set)| *is_set);
+        left_out.extend(unused.map(|(path, _)| LeftOut::new(path, LeftOutReason::ThinkingOff)));
+    }
+    let mut parameters_out = ParametersOut {
+        protocol: request.dialect.protocol,
+        rules: &rules.ask,
+        thinks: params.thinks,
+        tool_choice: preferences.tool_choice,
+        body: &mut params.parameters,
+        left_out: &mut left_out,
+    };
+    parameters_out.write(request.parameters, preferences.temperature, request.tools);
+    if let Some(key) = request.parameters.cache_key.as_deref().filter(|_| !rules.ask.cache.key.is_empty()) {
+        set_value(&mut params.parameters, &rules.ask.cache.key, key.into());
+    }
+    rules::change_parameters(&mut params.parameters, preferences);
+    left_out
 }
 
 /// Where the same model thinks and calls tools, in words.

@@ -10,6 +10,7 @@ use aside_store::session::SessionChange;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::interruptible::{AfterWork, interruptible};
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::session_recorder::StoringFront;
@@ -177,25 +178,10 @@ impl Driver {
     async fn compact(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<CommandOutcome, HintedError> {
         self.open_resumed_recorder();
         let cancel = CancellationToken::new();
-        let mut quits = false;
-        let compacted = {
-            let mut front = StoringFront::new(&mut self.front, self.recorder.as_mut());
-            let mut work = std::pin::pin!(self.active.session.compact(CompactionTrigger::Manual, &mut front, &cancel));
-            loop {
-                tokio::select! {
-                    compacted = &mut work => break compacted,
-                    command = inbox.recv(), if !quits => match command {
-                        Some(Command::Interrupt) => cancel.cancel(),
-                        Some(Command::Quit) | None => {
-                            quits = true;
-                            cancel.cancel();
-                        }
-                        Some(other) => self.deferred.push_back(other),
-                    },
-                }
-            }
-        };
-        if quits {
+        let mut front = StoringFront::new(&mut self.front, self.recorder.as_mut());
+        let work = self.active.session.compact(CompactionTrigger::Manual, &mut front, &cancel);
+        let (compacted, after) = interruptible(work, &cancel, inbox, &mut self.deferred).await;
+        if after == AfterWork::Quit {
             return Ok(CommandOutcome::Quit);
         }
         match compacted {

@@ -5,6 +5,7 @@ mod channel_asker;
 mod commands;
 mod context_bars;
 mod context_commands;
+mod interruptible;
 mod live_models;
 mod next_request;
 mod replies;

@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
+use super::interruptible::{AfterWork, interruptible};
 use super::{CommandOutcome, Driver};
 use crate::error::HintedError;
 
@@ -47,21 +48,8 @@ impl Driver {
         let on_output = |NewestOutput { tail, n_lines }| {
             drop(updates.send(Update::ToolOutput { call: id.clone(), tail, n_lines }));
         };
-        let mut run = std::pin::pin!(work.run_user_command(command, on_output, &cancel));
-        let mut quits = false;
-        let outcome = loop {
-            tokio::select! {
-                outcome = &mut run => break outcome,
-                command = inbox.recv(), if !quits => match command {
-                    Some(Command::Interrupt) => cancel.cancel(),
-                    Some(Command::Quit) | None => {
-                        quits = true;
-                        cancel.cancel();
-                    }
-                    Some(other) => self.deferred.push_back(other),
-                },
-            }
-        };
+        let run = work.run_user_command(command, on_output, &cancel);
+        let (outcome, after) = interruptible(run, &cancel, inbox, &mut self.deferred).await;
         let (content, is_error) = match outcome {
             Ok(content) => (content, false),
             Err(content) => (content, true),
@@ -69,7 +57,7 @@ impl Driver {
         let result =
             ToolResult { id: id.clone(), name: TOOL.to_owned(), content: content.clone(), media: Vec::new(), is_error };
         self.front.send(Update::ToolEnded(Box::new(result)));
-        if quits {
+        if after == AfterWork::Quit {
             return Ok(CommandOutcome::Quit);
         }
         // The command may have changed the branch.

@@ -7,11 +7,11 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::error::DbError;
 use super::sessions::session_row;
+use crate::compression::decompress_bytes;
 use crate::file_changes::{
     ChangeKept, ContentId, FileChange, FileChangeId, FileVersion, NewFileChange, StoredVersion, UndoStep, UndoStepId,
 };
 use crate::session::{MessageId, SessionId};
-use crate::stored::decompress_bytes;
 
 /// Records a change, and removes the oldest ones if the session then has more than `most` bytes.
 pub(super) fn record(

@@ -1,29 +1,20 @@
 //! Writes and reads messages and their blocks.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
 use aside_core::block::{Block, Origin, Time};
 use aside_core::conversation::Conversation;
-use aside_core::event::Usage;
-use aside_core::extra::Extra;
-use aside_core::history::History;
 use aside_core::message::{Message, Role};
 use aside_core::tokens::estimate;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use super::error::DbError;
-use super::replies;
 use super::search::index_block;
 use super::sessions::{self, session_row, signed, touch};
+use crate::compression::{STREAM_FROM, StoredText};
 use crate::error::{Result, StoreError};
 use crate::journal::StoredEnding;
-use crate::session::{
-    LoadedSession, MessageId, MessagePage, NewSession, PageQuery, Parent, SessionDates, SessionId, SessionMessage,
-    title_of,
-};
-use crate::stored::{FORMAT, STREAM_FROM, StoredBlock, StoredKind, StoredText, Unreadable, read_metadata};
+use crate::session::{MessageId, NewSession, Parent, SessionDates, SessionId, title_of};
+use crate::stored::{FORMAT, FORMAT_IN_PIECES, StoredBlock, Unreadable};
 
 /// The numbers are stored and never change.
 pub(super) const USER: i64 = 2;
@@ -38,7 +29,7 @@ fn role_number(role: Role) -> i64 {
     }
 }
 
-fn role_of(number: i64) -> Result<Role, Unreadable> {
+pub(super) fn role_of(number: i64) -> Result<Role, Unreadable> {
     Ok(match number {
         1 => Role::System,
         USER => Role::User,
@@ -115,11 +106,11 @@ pub(super) fn parent_row(
     }
 }
 
-fn head_of(db: &Connection, session: i64) -> Result<Option<i64>, DbError> {
+pub(super) fn head_of(db: &Connection, session: i64) -> Result<Option<i64>, DbError> {
     Ok(db.prepare_cached("SELECT head FROM session WHERE id = ?1")?.query_row([session], |row| row.get(0))?)
 }
 
-fn check_belongs(db: &Connection, id: &SessionId, session: i64, message: MessageId) -> Result<(), DbError> {
+pub(super) fn check_belongs(db: &Connection, id: &SessionId, session: i64, message: MessageId) -> Result<(), DbError> {
     let there = db
         .prepare_cached("SELECT 1 FROM message WHERE id = ?1 AND session = ?2")?
         .exists(params![message.0, session])?;
@@ -234,6 +225,10 @@ fn insert_block(
     scratch: &mut Vec<u8>,
 ) -> Result<i64, DbError> {
     let (metadata, text) = (stored.metadata.to_stored_text(), StoredText::of(&stored.text, scratch));
+    let form = match text {
+        StoredText::Plain(_) | StoredText::Compressed(_) => FORMAT,
+        StoredText::InPieces(_) => FORMAT_IN_PIECES,
+    };
     db.prepare_cached(
         "INSERT INTO block (message, position, form, shape, n_bytes, facts, text)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -241,7 +236,7 @@ fn insert_block(
     .execute(params![
         message,
         position as i64,
-        FORMAT,
+        form,
         stored.kind as i64,
         stored.text.len() as i64,
         InsertValue::of(&metadata),
@@ -249,9 +244,20 @@ fn insert_block(
     ])?;
     let row = db.last_insert_rowid();
     for (column, value) in [("facts", metadata), ("text", text)] {
-        if let (StoredText::Compressed(bytes), InsertValue::Reserved(_)) = (&value, InsertValue::of(&value)) {
+        if let InsertValue::Reserved(_) = InsertValue::of(&value) {
             let mut blob = db.blob_open(rusqlite::MAIN_DB, "block", column, row, false)?;
-            blob.write_at(bytes, 0)?;
+            match &value {
+                StoredText::Plain(text) => blob.write_at(text.as_bytes(), 0)?,
+                StoredText::Compressed(bytes) => blob.write_at(bytes, 0)?,
+                StoredText::InPieces(pieces) => {
+                    let mut at = 0;
+                    pieces.write(|bytes| {
+                        blob.write_at(bytes, at)?;
+                        at += bytes.len();
+                        Ok::<_, rusqlite::Error>(())
+                    })?;
+                }
+            }
         }
     }
     Ok(row)
@@ -268,6 +274,7 @@ impl<'a> InsertValue<'a> {
     fn of(packed: &'a StoredText<'a>) -> InsertValue<'a> {
         match packed {
             StoredText::Compressed(bytes) if bytes.len() >= STREAM_FROM => InsertValue::Reserved(bytes.len() as u64),
+            StoredText::InPieces(pieces) => InsertValue::Reserved(pieces.n_bytes()),
             StoredText::Compressed(_) | StoredText::Plain(_) => InsertValue::Whole(packed),
         }
     }
@@ -293,10 +300,11 @@ pub(super) struct IndexContext {
 
 impl ToSql for StoredText<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            StoredText::Plain(text) => ValueRef::Text(text.as_bytes()),
-            StoredText::Compressed(bytes) => ValueRef::Blob(bytes),
-        }))
+        Ok(match self {
+            StoredText::Plain(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+            StoredText::Compressed(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+            StoredText::InPieces(pieces) => ToSqlOutput::Owned(Value::Blob(pieces.to_bytes())),
+        })
     }
 }
 
@@ -339,182 +347,4 @@ fn origin_row(db: &Connection, origin: &Origin) -> Result<i64, DbError> {
     db.prepare_cached("INSERT INTO origin (provider, dialect, model, endpoint, account) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(values)?;
     Ok(db.last_insert_rowid())
-}
-
-const MESSAGE: &str =
-    "SELECT message.id, parent, name, role, ending, has_usage, input, output, reasoning, cached, seen,
-   interrupted, at, extra, running, origin, provider, dialect, model, endpoint, account, cache_write, reply_extra
-   FROM message LEFT JOIN origin ON origin.id = message.origin";
-
-pub(super) fn page(db: &Connection, id: &SessionId, query: PageQuery) -> Result<MessagePage, DbError> {
-    let session = session_row(db, id)?;
-    let mut next = match query.from {
-        Some(from) => check_belongs(db, id, session, from).map(|()| Some(from.0))?,
-        None => head_of(db, session)?,
-    };
-    let mut messages = Vec::new();
-    let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE message.id = ?1"))?;
-    while let Some(row) = next
-        && messages.len() < query.limit
-    {
-        let Some(row_values) = statement.query_row([row], message_row).optional()? else { break };
-        let kept = row_values.with_blocks(db)?;
-        next = kept.parent.map(|parent| parent.0);
-        messages.push(kept);
-    }
-    messages.reverse();
-    Ok(MessagePage { messages, earlier: next.map(MessageId) })
-}
-
-/// Loads one message of any session.
-pub(super) fn load_message(db: &Connection, id: MessageId) -> Result<Message, DbError> {
-    let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE message.id = ?1"))?;
-    Ok(statement.query_row([id.0], message_row)?.with_blocks(db)?.message)
-}
-
-pub(super) fn load(db: &Connection, id: &SessionId) -> Result<LoadedSession, DbError> {
-    let session = sessions::session(db, id)?;
-    let row = session_row(db, id)?;
-    let mut statement = db.prepare_cached(&format!("{MESSAGE} WHERE session = ?1 ORDER BY message.id"))?;
-    let row_values: Vec<MessageRow> = statement.query_map([row], message_row)?.collect::<Result<_, _>>()?;
-    let mut history = History::new();
-    let (mut ids, mut entries) = (Vec::new(), HashMap::new());
-    for row_values in row_values {
-        let kept = row_values.with_blocks(db)?;
-        let parent = kept.parent.and_then(|parent| entries.get(&parent).copied());
-        let entry = history.append_named(kept.name, parent, kept.message);
-        let entry = entry.map_err(|error| Unreadable(error.to_string()))?;
-        entries.insert(kept.id, entry);
-        ids.push(kept.id);
-    }
-    let head = session.head.and_then(|head| entries.get(&head).copied());
-    history.fork(head).map_err(|error| Unreadable(error.to_string()))?;
-    let conversation = Conversation {
-        model: session.model,
-        title: session.title,
-        tools: session.tools,
-        settings: session.settings,
-        extra: session.extra,
-        history,
-    };
-    Ok(LoadedSession { conversation, ids })
-}
-
-/// A message row without its blocks.
-pub(super) struct MessageRow {
-    kept: SessionMessage,
-    role: i64,
-    ending: Option<String>,
-    unknown_members: Option<String>,
-    reply_extra: Option<Value>,
-}
-
-/// The origin in five columns from `first` on, in the order of its table.
-pub(super) fn origin_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Origin> {
-    let text = |column: usize| row.get::<_, Option<String>>(first + column);
-    Ok(Origin::default()
-        .with_provider(text(0)?)
-        .with_dialect(text(1)?)
-        .with_model(text(2)?)
-        .with_endpoint(text(3)?)
-        .with_account(text(4)?))
-}
-
-fn message_row(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
-    let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(i64::cast_unsigned));
-    let usage = Usage::default()
-        .with_input(count(6)?)
-        .with_output(count(7)?)
-        .with_thinking(count(8)?)
-        .with_cached(count(9)?)
-        .with_cache_write(count(21)?);
-    let has_usage: bool = row.get(5)?;
-    let origin = origin_from(row, 16)?;
-    let has_origin = row.get::<_, Option<i64>>(15)?.is_some();
-    let message = Message {
-        role: Role::User,
-        blocks: Vec::new(),
-        origin: has_origin.then_some(origin),
-        ending: None,
-        usage: has_usage.then_some(usage),
-        empty_thinking_field: row.get(10)?,
-        interrupted: row.get(11)?,
-        at: count(12)?.map(Time),
-        extra: Extra::default(),
-        unknown_members: Vec::new(),
-    };
-    let parent = row.get::<_, Option<i64>>(1)?.map(MessageId);
-    Ok(MessageRow {
-        kept: SessionMessage {
-            id: MessageId(row.get(0)?),
-            parent,
-            name: row.get(2)?,
-            is_running: row.get(14)?,
-            message,
-        },
-        role: row.get(3)?,
-        ending: row.get(4)?,
-        unknown_members: row.get(13)?,
-        reply_extra: row.get(22)?,
-    })
-}
-
-impl MessageRow {
-    fn with_blocks(self, db: &Connection) -> Result<SessionMessage, DbError> {
-        let mut kept = self.kept;
-        if kept.is_running {
-            // It has no blocks yet; its events are in the journal.
-            let Message { origin, at, .. } = kept.message;
-            kept.message = replies::replay_journal(db, kept.id, origin, at)?;
-            return Ok(kept);
-        }
-        kept.message.role = role_of(self.role)?;
-        kept.message.ending = self.ending.map(|word| StoredEnding(word).ending());
-        kept.message.unknown_members =
-            self.unknown_members.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json))?;
-        if let Some(value) = &self.reply_extra {
-            let json = read_text(value.into())?;
-            kept.message.extra = Extra::from_json(&json).map_err(|error| Unreadable(error.to_string()))?;
-        }
-        kept.message.blocks = blocks(db, kept.id)?;
-        Ok(kept)
-    }
-}
-
-fn blocks(db: &Connection, message: MessageId) -> Result<Vec<Block>, DbError> {
-    let mut statement =
-        db.prepare_cached("SELECT form, shape, facts, text FROM block WHERE message = ?1 ORDER BY position")?;
-    let mut rows = statement.query([message.0])?;
-    let mut blocks = Vec::new();
-    while let Some(row) = rows.next()? {
-        blocks.push(block(row)?);
-    }
-    Ok(blocks)
-}
-
-/// Reads a block from the columns `form, shape, facts, text`.
-fn block(row: &Row<'_>) -> Result<Block, DbError> {
-    let form: i64 = row.get(0)?;
-    match form {
-        FORMAT => {}
-        other => return Err(Unreadable(format!("form {other} is unknown")).into()),
-    }
-    let kind = row.get(1)?;
-    let kind = StoredKind::of_number(kind).ok_or_else(|| Unreadable(format!("shape {kind} is unknown")))?;
-    let json = read_text(row.get_ref(2)?)?;
-    let text = read_text(row.get_ref(3)?)?;
-    let stored = StoredBlock { kind, text, metadata: read_metadata(&json)? };
-    Ok(stored.into_block()?)
-}
-
-pub(super) fn read_text(value: ValueRef<'_>) -> Result<Cow<'_, str>, Unreadable> {
-    match value {
-        ValueRef::Blob(bytes) => StoredText::decompress(bytes).map(Cow::Owned),
-        ValueRef::Text(bytes) => {
-            std::str::from_utf8(bytes).map(Cow::Borrowed).map_err(|error| Unreadable(error.to_string()))
-        }
-        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => {
-            Err(Unreadable("a value is neither text nor bytes".to_owned()))
-        }
-    }
 }

@@ -10,6 +10,7 @@ mod connect;
 mod error;
 mod file_changes;
 mod learned_repairs;
+mod message_reading;
 mod messages;
 mod prompt_history;
 mod replies;
@@ -346,11 +347,11 @@ impl Store for SqliteStore {
     }
 
     fn page(&self, id: &SessionId, query: PageQuery) -> Result<MessagePage> {
-        self.read(|db| messages::page(db, id, query))
+        self.read(|db| message_reading::page(db, id, query))
     }
 
     fn load(&self, id: &SessionId) -> Result<LoadedSession> {
-        self.read(|db| messages::load(db, id))
+        self.read(|db| message_reading::load(db, id))
     }
 
     fn prompts(&self, limit: usize) -> Result<Vec<String>> {

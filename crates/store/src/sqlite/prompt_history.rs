@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use rusqlite::Connection;
 
 use super::error::DbError;
-use super::messages::{USER, read_text};
+use super::message_reading::read_text;
+use super::messages::USER;
 use crate::stored::StoredKind;
 
 /// How many recent messages are searched. The user waits for an arrow key.

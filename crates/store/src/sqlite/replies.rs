@@ -6,7 +6,8 @@ use aside_core::message::{Message, Role};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::error::DbError;
-use super::messages::{self, insert_message_row, parent_row, set_head_row, write_message};
+use super::message_reading::load_message;
+use super::messages::{insert_message_row, parent_row, set_head_row, write_message};
 use super::sessions::{session_row, signed, touch};
 use crate::error::{Result, StoreError};
 use crate::journal::EventBatch;
@@ -81,7 +82,7 @@ pub(super) fn close_running(db: &Connection, id: &SessionId) -> Result<(), DbErr
         .query_map([session], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     for row in running {
-        let message = messages::load_message(db, MessageId(row))?;
+        let message = load_message(db, MessageId(row))?;
         write_message(db, session, row, &message)?;
         db.prepare_cached("DELETE FROM journal WHERE message = ?1")?.execute([row])?;
     }

@@ -8,7 +8,8 @@ use aside_core::json_text::split_within;
 use rusqlite::{Connection, params};
 
 use super::error::DbError;
-use super::messages::{ASSISTANT, IndexContext, read_text};
+use super::message_reading::read_text;
+use super::messages::{ASSISTANT, IndexContext};
 use super::sessions::{session_row, signed};
 use crate::error::{Result, StoreError};
 use crate::search::query::{QueryTerm, expression, parse_query, word_expressions};

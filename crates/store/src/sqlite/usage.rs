@@ -5,7 +5,8 @@ use aside_core::event::Usage;
 use rusqlite::{Connection, params};
 
 use super::error::DbError;
-use super::messages::{ASSISTANT, origin_from};
+use super::message_reading::origin_from;
+use super::messages::ASSISTANT;
 use super::sessions::{session_row, signed};
 use crate::error::Result;
 use crate::session::{MessageId, SessionId};

@@ -5,6 +5,7 @@
 //! Section ends depend on the text alone: not on the width, the chunking or later text.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use aside_core::terminal_text::TerminalFilter;
 
@@ -23,6 +24,9 @@ const LINE_LIMIT: usize = 12 * 1024;
 const WORD_LIMIT: usize = 15 * 1024;
 /// or here at the latest.
 const HARD_LIMIT: usize = 16 * 1024;
+/// Finished sections that have this much text together keep it in one buffer. The system gets a large buffer back when
+/// it is freed; many small ones would stay with the program, between others that are still used.
+const GATHERED_BYTES: usize = 256 * 1024;
 /// The longest info string to repeat when a section continues a code block.
 const MAX_INFO: usize = 40;
 
@@ -32,6 +36,10 @@ pub struct LazyText {
     whole: Option<WholeText>,
     /// Finished sections.
     done: Vec<Section>,
+    /// How many of them share the buffer of their text, or that of the history.
+    n_gathered: usize,
+    /// How much text the others have.
+    ungathered_bytes: usize,
     /// The section that grows.
     last: Section,
     /// The first section that the tail has laid out.
@@ -152,6 +160,8 @@ impl Default for LazyText {
         LazyText {
             whole: None,
             done: Vec::new(),
+            n_gathered: 0,
+            ungathered_bytes: 0,
             last: Section::default(),
             tail_from: 0,
             filter: TerminalFilter::default(),
@@ -195,6 +205,7 @@ impl LazyText {
                     let before = self.done.len();
                     self.push_piece(piece);
                     self.done.iter_mut().skip(before).for_each(|section| at = section.share(&shared, at));
+                    (self.n_gathered, self.ungathered_bytes) = (self.done.len(), 0);
                 }
                 self.last.share(&shared, at);
                 self.done.shrink_to_fit();
@@ -319,7 +330,30 @@ impl LazyText {
         // The section is full; the next one uses its spare memory.
         let doc = MarkdownView::with_buffer(self.last.doc.take_buffer(), &opener);
         let next = Section { doc, before, opener: opener.len() };
-        self.done.push(std::mem::replace(&mut self.last, next));
+        let finished = std::mem::replace(&mut self.last, next);
+        self.ungathered_bytes += finished.doc.source().len();
+        self.done.push(finished);
+        if self.ungathered_bytes >= GATHERED_BYTES {
+            self.gather();
+        }
+    }
+
+    /// Moves the text of finished sections into one buffer.
+    fn gather(&mut self) {
+        let mut text = String::with_capacity(self.ungathered_bytes);
+        let sections = self.done.iter().skip(self.n_gathered);
+        let ranges: Vec<Range<usize>> = sections
+            .map(|section| {
+                let from = text.len();
+                text.push_str(section.doc.source());
+                from..text.len()
+            })
+            .collect();
+        let shared = SharedText::gathered(text);
+        for (section, range) in self.done.iter_mut().skip(self.n_gathered).zip(ranges) {
+            section.doc.share(&shared, range);
+        }
+        (self.n_gathered, self.ungathered_bytes) = (self.done.len(), 0);
     }
 
     fn end_line(&mut self) {
@@ -544,6 +578,18 @@ mod tests {
             assert!(long.equals(&text) && !long.equals(&format!("{text}x")) && !long.equals("x"), "{name}");
             assert_eq!(bare(&in_sections(&mut long, 40).concat()), bare(&text), "{name}");
         }
+    }
+
+    #[test]
+    fn finished_sections_keep_their_text_in_few_buffers() {
+        let (mut long, line) = (LazyText::default(), "some words on a line of a long text\n");
+        (0..40_000).for_each(|_| long.push(line));
+        let ends_where = |section: &Section| section.doc.source().as_bytes().as_ptr_range().end;
+        let starts_where = |section: &Section| section.doc.source().as_bytes().as_ptr_range().start;
+        let is_new_buffer = |pair: &&[Section]| ends_where(&pair[0]) != starts_where(&pair[1]);
+        let n_buffers = 1 + long.done.windows(2).filter(is_new_buffer).count();
+        assert!(long.done.len() > 80 && n_buffers < 30, "{n_buffers} buffers of {} sections", long.done.len());
+        assert_eq!(long.source(), line.repeat(40_000));
     }
 
     #[test]

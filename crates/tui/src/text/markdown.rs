@@ -1,7 +1,7 @@
 //! Renders one Markdown block as rows: a paragraph, a heading or a table cell. Line ends are kept:
 //! models write for a chat, and thinking written in lines reads better in lines.
 
-use aside_markdown::tree::options;
+use aside_markdown::tree::{link_definitions, options};
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 
 use super::base_style::BaseStyle;
@@ -13,19 +13,13 @@ use super::wrap::{Break, Margin, wrap};
 /// Renders a block after a margin whose first part is used once.
 pub(super) fn render(source: &str, base: BaseStyle, width: usize, margin: Margin, out: &mut Vec<Row>) {
     let parser = Parser::new_ext(source, options());
-    // The parser drops link definitions, but they are part of the text.
-    let mut definitions: Vec<(usize, String)> = parser
-        .reference_definitions()
-        .iter()
-        .map(|(_, definition)| (definition.span.start, source.get(definition.span.clone()).unwrap_or("").to_owned()))
-        .collect();
-    definitions.sort();
+    let definitions = link_definitions(&parser, source);
     let began = out.len();
     let mut writer = MarkdownWriter::new(base, width, margin, out);
     for event in parser {
         writer.take(event);
     }
-    for (_, definition) in definitions {
+    for definition in definitions {
         writer.begin_block();
         for line in definition.lines() {
             writer.push(line);

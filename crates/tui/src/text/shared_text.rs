@@ -1,4 +1,4 @@
-//! Text that the screen shares with the session's history instead of copying it.
+//! Text that sections of the screen share with each other, and with the session's history, instead of copying it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,21 +6,34 @@ use std::sync::Arc;
 use aside_core::block::Block;
 use aside_core::message::Message;
 
-/// The text of one block of a recorded message.
+/// A text that several owners refer to.
 #[derive(Debug, Clone)]
-pub struct SharedText {
-    message: Arc<Message>,
-    block: usize,
+pub struct SharedText(SharedOrigin);
+
+#[derive(Debug, Clone)]
+enum SharedOrigin {
+    /// The text of one block of a recorded message.
+    Recorded { message: Arc<Message>, block: usize },
+    /// The texts of several sections.
+    Gathered(Arc<String>),
 }
 
 impl SharedText {
     pub fn new(message: &Arc<Message>, block: usize) -> SharedText {
-        SharedText { message: Arc::clone(message), block }
+        SharedText(SharedOrigin::Recorded { message: Arc::clone(message), block })
+    }
+
+    pub(super) fn gathered(text: String) -> SharedText {
+        SharedText(SharedOrigin::Gathered(Arc::new(text)))
     }
 
     /// Empty for a block that is neither text nor thinking.
     pub fn as_str(&self) -> &str {
-        match self.message.blocks.get(self.block) {
+        let (message, block) = match &self.0 {
+            SharedOrigin::Recorded { message, block } => (message, block),
+            SharedOrigin::Gathered(text) => return text,
+        };
+        match message.blocks.get(*block) {
             Some(Block::Text(text)) => &text.text,
             Some(Block::Thinking(thinking)) => thinking.text(),
             Some(Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_)) | None => "",

@@ -1,6 +1,8 @@
 //! OpenAI Chat Completions, and the dialects of compatible servers.
 
+mod block_out;
 mod calls;
+mod delta_members;
 mod delta_mode_in;
 mod delta_mode_out;
 mod detail_out;

@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::calls::{CallAssembler, CallPosition, seal_in, seal_path};
+use super::delta_members::{MAX_SOURCES, is_read, members};
 use super::delta_mode_in::DeltaModeReader;
 use super::details::{DetailList, DetailsReader};
 use super::source_digest::SourceDigest;
 use super::types::{ChatChoice, ChatChunk};
 use crate::block::SealKind;
-use crate::dialect::{Details as DetailsRule, ReadRules, Rules};
+use crate::dialect::Rules;
 use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
 use crate::frame::Framing;
 use crate::json_text::{
-    JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact, each_element, each_member, is_empty_value, member, parse,
-    text_member,
+    JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact, each_element, each_member, member, parse, text_member,
 };
 use crate::wire::error_in::{keep_error, read_bare_error};
 use crate::wire::extra_in::{ExtraNames, ExtraReader, RepeatedMember};
@@ -41,9 +41,6 @@ const EXTRA: ExtraNames = ExtraNames {
 
 /// The source name of thinking in a content array.
 pub(super) const CHUNK_SOURCE: &str = "content.thinking";
-
-/// More than the dialect loader allows.
-const MAX_SOURCES: usize = 8;
 
 #[derive(Debug)]
 pub(in crate::wire) struct ChatDecoder {
@@ -78,21 +75,6 @@ struct OnceFlags {
     other_choices: bool,
     done: bool,
     refusal: bool,
-}
-
-/// The relevant members of a delta or message, found in one pass.
-#[derive(Default)]
-struct DeltaMembers<'a> {
-    content: Option<Raw<'a>>,
-    texts: [Option<Raw<'a>>; MAX_SOURCES],
-    details: Option<(DetailList, Raw<'a>)>,
-    /// A payload next to the content, with the name of its field.
-    opaque: Option<(&'a str, Raw<'a>, SealKind)>,
-    calls: Option<Raw<'a>>,
-    function_call: Option<Raw<'a>>,
-    refusal: Option<Raw<'a>>,
-    /// There are members that are not understood.
-    unread: bool,
 }
 
 impl ChatDecoder {
@@ -467,59 +449,4 @@ impl ChatDecoder {
         let extra_names = &self.rules.read.call_extra;
         self.calls.take(entry, position, extra_names, &mut self.blocks.ids, &mut self.extra, sink);
     }
-}
-
-fn members<'a>(rules: &'a ReadRules, raw: Raw<'a>) -> DeltaMembers<'a> {
-    let mut members = DeltaMembers::default();
-    each_member(raw, |key, value| {
-        if value.kind() == JsonKind::Null {
-            return;
-        }
-        match key {
-            "content" => members.content = Some(value),
-            "tool_calls" => members.calls = Some(value),
-            "role" => (),
-            _ => match rules.text.iter().position(|name| name == key).and_then(|at| members.texts.get_mut(at)) {
-                Some(field) => *field = Some(value),
-                None => rare_member(rules, key, value, &mut members),
-            },
-        }
-    });
-    members
-}
-
-fn rare_member<'a>(rules: &'a ReadRules, key: &str, value: Raw<'a>, members: &mut DeltaMembers<'a>) {
-    let wants = |rule| rules.details == rule || rules.details == DetailsRule::Any;
-    match key {
-        "reasoning_details" if wants(DetailsRule::Openrouter) => {
-            members.details = Some((DetailList::ReasoningDetails, value))
-        }
-        "thinking_blocks" if wants(DetailsRule::Litellm) => members.details = Some((DetailList::ThinkingBlocks, value)),
-        "function_call" => members.function_call = Some(value),
-        "refusal" => members.refusal = Some(value),
-        _ if is_empty_value(value) => (),
-        _ => {
-            // The field name, without the path inside it.
-            let field = |name: &'a String| name.get(..key.len()).unwrap_or("");
-            if let Some(name) = rules.opaque.iter().find(|name| *name == key) {
-                members.opaque = Some((name, value, SealKind::Encrypted));
-            } else if let Some(name) =
-                rules.call_extra.iter().find(|name| seal_path(std::slice::from_ref(*name), key).is_some())
-            {
-                members.opaque = Some((field(name), value, SealKind::Signature));
-            } else {
-                members.unread |= !is_read(rules, key);
-            }
-        }
-    }
-}
-
-/// Whether a member of a delta or message is understood.
-fn is_read(rules: &ReadRules, key: &str) -> bool {
-    let known = ["content", "tool_calls", "role", "function_call", "refusal", "reasoning_details", "thinking_blocks"];
-    let ignored = ["padding", "p", "obfuscation"];
-    known.contains(&key)
-        || ignored.contains(&key)
-        || rules.text.iter().chain(&rules.opaque).any(|name| name == key)
-        || seal_path(&rules.call_extra, key).is_some()
 }

@@ -1,11 +1,11 @@
 //! Writes a Chat Completions stream: one chunk per delta, then the finish reason,
 //! the usage and `[DONE]`.
 
+use super::block_out::{CallOut, ChatBlockOut, ThinkingOut};
 use super::delta_mode_out::DeltaModeWriter;
 use super::detail_out::DetailOut;
 use super::reply_members::{chunk_head, finish_reason, kept_extra, opaque_member, seal_extra, usage_json};
 use super::thinking_carrier::{ContentState, ThinkingCarrier, ThinkingTags, carrier_for, dialect_detail_list};
-use crate::block::SealKind;
 use crate::dialect::{Carrier, Rules};
 use crate::event::{BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
 use crate::json_text::{ObjectWriter, Raw, quote};
@@ -33,41 +33,6 @@ pub(in crate::wire) struct ChatWriter {
     /// The marker to write after the answer.
     tail: Option<String>,
     usage: Usage,
-}
-
-#[derive(Debug)]
-enum ChatBlockOut {
-    Text { seal: Option<String> },
-    Thinking(Box<ThinkingOut>),
-    Call(Box<CallOut>),
-    Unmodelled { native: String },
-}
-
-#[derive(Debug)]
-struct ThinkingOut {
-    carrier: ThinkingCarrier,
-    /// Its entry in a detail list: the carrier itself, or the place for its
-    /// seals.
-    detail: Option<DetailOut>,
-    native: Option<String>,
-    /// The number of summary n_items so far.
-    n_items: u32,
-    grew: bool,
-    closed: bool,
-    signature: Option<String>,
-    encrypted: Option<String>,
-}
-
-#[derive(Debug)]
-struct CallOut {
-    index: u64,
-    id: String,
-    name: String,
-    began: bool,
-    /// Arguments to write together with the name, where calls come whole.
-    arguments: String,
-    seal: Option<String>,
-    native: Option<String>,
 }
 
 impl ChatWriter {
@@ -456,53 +421,6 @@ impl ChatWriter {
             | Ending::Pause
             | Ending::Error
             | Ending::Unrecognized(_) => out.data("[DONE]"),
-        }
-    }
-}
-
-impl ThinkingOut {
-    fn tagged(tags: ThinkingTags) -> ThinkingOut {
-        ThinkingOut {
-            carrier: ThinkingCarrier::Tags(tags),
-            detail: None,
-            native: None,
-            n_items: 0,
-            grew: false,
-            closed: false,
-            signature: None,
-            encrypted: None,
-        }
-    }
-
-    fn apply(&mut self, event: Event<'_>) {
-        match event {
-            Event::Sealed { kind: SealKind::Signature, payload, .. } => self.signature = Some(payload.to_owned()),
-            Event::Sealed { kind: SealKind::Encrypted, payload, .. } => self.encrypted = Some(payload.to_owned()),
-            Event::NativeItem { json, text_member, .. } => match &mut self.detail {
-                Some(detail) => detail.keep(json, text_member),
-                None => self.native = Some(json.to_owned()),
-            },
-            Event::Identified { id, .. } => {
-                if let Some(detail) = &mut self.detail {
-                    detail.identify(id);
-                }
-            }
-            Event::Item { .. } => {
-                if let Some(detail) = &mut self.detail {
-                    detail.mark_summary();
-                }
-            }
-            Event::Started { .. }
-            | Event::Opened { .. }
-            | Event::Grew { .. }
-            | Event::Refiled { .. }
-            | Event::Restated { .. }
-            | Event::Closed { .. }
-            | Event::Extra { .. }
-            | Event::EmptyThinkingField { .. }
-            | Event::Usage(_)
-            | Event::Noted(_)
-            | Event::Ended(_) => (),
         }
     }
 }

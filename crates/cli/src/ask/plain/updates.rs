@@ -1,0 +1,106 @@
+//! What plain output makes of each update, and its spinner.
+
+use std::io::Write;
+use std::time::Duration;
+
+use aside_front::Update;
+use aside_session::UpdateSink;
+
+use super::{Activity, LineState, PlainOutput};
+use crate::ask::wording;
+
+/// How often the spinner moves.
+const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
+    fn take(&mut self, update: Update) {
+        match update {
+            Update::Grew { block, text } => self.grew(block, &text),
+            Update::Opened { block, opening } => self.opened(block, &opening),
+            Update::Item { block } => self.item(block),
+            Update::ClosedAsStreamed { block, .. } | Update::Emptied { block } => self.closed(block, None),
+            Update::Closed { block, value } => self.closed(block, Some(*value)),
+            Update::Refiled { block, to } => self.refiled(block, to),
+            Update::Noted(note) => self.print_line(&format!("note: {}", note.message)),
+            Update::ReplyEnded(_) => self.reply_ended(),
+            Update::Sending(sending) => {
+                for note in sending.notes {
+                    if !self.printed_notes.contains(&note) {
+                        self.print_line(&format!("note: {note}"));
+                        self.printed_notes.push(note);
+                    }
+                }
+                self.set_activity(Activity::Waiting);
+            }
+            Update::Retrying { after, why, .. } => {
+                self.print_line(&format!("{why}; trying again in {:.1} s", after.as_secs_f64()));
+            }
+            Update::TurnNotice(notice) => self.print_line(&wording::turn_notice(&notice)),
+            Update::CommandOutput(output) => {
+                output.lines().iter().for_each(|line| self.print_line(&format!("note: {line}")));
+            }
+            Update::Compacted { summarised, .. } => {
+                self.print_line(&format!("note: {}", aside_front::wording::compacted(summarised)));
+            }
+            Update::QuestionAsked(_) => self.pause_for_question(),
+            Update::QuestionWithdrawn(_) => self.resume_after_question(),
+            Update::ToolStarted(call) => self.tool_started(&call),
+            // The result shows it.
+            Update::ToolOutput { .. } => (),
+            Update::ToolEnded(result) => self.tool_ended(&result),
+            // The exit code and its message tell how the turn ended.
+            Update::TurnEnded(_) | Update::Sealed { .. } | Update::Usage(_) | Update::Recorded(_) => (),
+            // A single turn has neither commands nor a screen, and ids are not printed.
+            Update::SessionStored(_) | Update::MessageStored(_) => (),
+            // Text has no room for details.
+            Update::Detail(_) => (),
+            Update::Restored(_)
+            | Update::Undone(_)
+            | Update::NotSent { .. }
+            | Update::NotSteered { .. }
+            | Update::GoTo { .. }
+            | Update::Status(_)
+            | Update::CompletionLists(_)
+            | Update::Models(_)
+            | Update::PromptHistory(_)
+            | Update::Ready
+            | Update::Interrupt
+            | Update::Quit
+            | Update::Suspend => (),
+        }
+    }
+
+    fn flush(&mut self) {
+        let written = self.out.flush().and_then(|()| self.err.flush());
+        self.check(written);
+    }
+
+    fn tick_interval(&self) -> Option<Duration> {
+        self.style.err_is_terminal.then_some(SPINNER_INTERVAL)
+    }
+
+    /// Draws the spinner while nothing else is printed.
+    fn tick(&mut self) {
+        if self.queued_lines.is_some() {
+            return;
+        }
+        if self.out_line == LineState::Open || self.err_line == LineState::Open {
+            return;
+        }
+        let what = match self.activity {
+            Activity::Waiting => "waiting",
+            Activity::Thinking => "thinking",
+            Activity::RunningTools => "running tools",
+            Activity::Writing if self.style.buffers_text => "answering",
+            Activity::Writing => return,
+        };
+        self.spinner_frame = (self.spinner_frame + 1) % SPINNER.len();
+        let sign = SPINNER.get(self.spinner_frame).copied().unwrap_or("");
+        let written =
+            write!(self.err, "\r\x1b[2K{sign} {what} {}", self.elapsed_text()).and_then(|()| self.err.flush());
+        self.spinner_is_drawn = true;
+        self.check(written);
+    }
+}

@@ -1,0 +1,40 @@
+//! Work of a command that the user can interrupt.
+
+use std::collections::VecDeque;
+use std::future::Future;
+
+use aside_front::Command;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio_util::sync::CancellationToken;
+
+/// What the front end asked for while the work went on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterWork {
+    GoOn,
+    Quit,
+}
+
+/// Completes `work`, which ends early once `cancel` is cancelled: by an interrupt, or because the front end quits.
+/// Other commands wait in `deferred`.
+pub(super) async fn interruptible<T>(
+    work: impl Future<Output = T>,
+    cancel: &CancellationToken,
+    inbox: &mut UnboundedReceiver<Command>,
+    deferred: &mut VecDeque<Command>,
+) -> (T, AfterWork) {
+    let mut work = std::pin::pin!(work);
+    let mut after = AfterWork::GoOn;
+    loop {
+        tokio::select! {
+            done = &mut work => return (done, after),
+            command = inbox.recv(), if after == AfterWork::GoOn => match command {
+                Some(Command::Interrupt) => cancel.cancel(),
+                Some(Command::Quit) | None => {
+                    after = AfterWork::Quit;
+                    cancel.cancel();
+                }
+                Some(other) => deferred.push_back(other),
+            },
+        }
+    }
+}
