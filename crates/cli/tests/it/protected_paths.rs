@@ -64,7 +64,7 @@ fn k2_an_allowed_command_cannot_change_the_files_of_aside_below_its_working_dire
         let inside = ManuallyDrop::new(TestConfig(own.clone()));
         let ran = run(&mut command, b"", Some(&inside));
         assert_eq!(ran.code, 0, "{tier}: {}", ran.stderr);
-        // Without a sandbox it asks, and nobody answers.
+        // Without a sandbox it asks, and gets no answer.
         assert_eq!(work.join("ran").exists(), tier != "none", "{tier}: {}", ran.stderr);
         assert_eq!(fs::read_to_string(own.join("config.toml")).unwrap(), before, "{tier}: {}", ran.stderr);
         for file in ["data/permissions.json", "profiles/deep.toml", "dialects/own.toml"] {
