@@ -37,7 +37,7 @@ fn own_user() -> Option<u32> {
 }
 
 /// The owner of the socket with this address that is connected to this port. After the socket is closed, the kernel
-/// keeps a row for a while with the user 0, whoever owned it; such a row has no inode.
+/// keeps a row for a while with the user 0 instead of its owner; such a row has no inode.
 fn owner(table: &str, peer: SocketAddr, port: u16) -> Option<u32> {
     table.lines().skip(1).find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
