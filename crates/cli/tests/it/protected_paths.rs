@@ -57,7 +57,7 @@ fn k2_an_allowed_command_cannot_change_the_files_of_aside_below_its_working_dire
         fs::write(own.join("config.toml"), format!("{}\n{rules}", provider.config())).unwrap();
         let before = fs::read_to_string(own.join("config.toml")).unwrap();
         let script = "echo x >ran; mkdir -p config/data config/profiles config/dialects
-            for file in config.toml data/permissions.json profiles/deep.toml dialects/own.toml; do echo '# OWNED' >>config/$file; done; true";
+            for file in config.toml data/permissions.json data/trust.json profiles/deep.toml dialects/own.toml; do echo '# OWNED' >>config/$file; done; true";
         fs::write(work.join("grow.sh"), script).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
         command.args(["ask", "-m", "played/some-model", "go"]).current_dir(&work).env("ASIDE_CONFINE_MAX", tier);
@@ -67,7 +67,7 @@ fn k2_an_allowed_command_cannot_change_the_files_of_aside_below_its_working_dire
         // Without a sandbox it asks, and gets no answer.
         assert_eq!(work.join("ran").exists(), tier != "none", "{tier}: {}", ran.stderr);
         assert_eq!(fs::read_to_string(own.join("config.toml")).unwrap(), before, "{tier}: {}", ran.stderr);
-        for file in ["data/permissions.json", "profiles/deep.toml", "dialects/own.toml"] {
+        for file in ["data/permissions.json", "data/trust.json", "profiles/deep.toml", "dialects/own.toml"] {
             let is_owned = fs::read_to_string(own.join(file)).is_ok_and(|text| text.contains("OWNED"));
             assert!(!is_owned, "{tier}: {file}: {}", ran.stderr);
         }

@@ -160,11 +160,10 @@ pub(crate) fn write_if_unchanged(
         (ExistingFile::Text(seen), ExistingFile::Text(TextFile { text, permissions })) if seen.text == text => {
             FileMode::SameAs(permissions)
         }
-        (ExistingFile::Other { bytes: then, changed: at, .. }, ExistingFile::Other { bytes, changed, permissions })
-            if (*then, *at) == (bytes, changed) =>
-        {
-            FileMode::SameAs(permissions)
-        }
+        (
+            ExistingFile::Other { bytes: then, version: seen, .. },
+            ExistingFile::Other { bytes, version, permissions },
+        ) if (*then, *seen) == (bytes, version) => FileMode::SameAs(permissions),
         (ExistingFile::Missing | ExistingFile::Text(_) | ExistingFile::Other { .. }, _) => {
             return Err(format!(
                 "`{}` changed since it was looked at; nothing was written, read it again",
