@@ -1,4 +1,4 @@
-//! The client of one server. Only this file, `http_client`, `listing` and `tool_result` use types of rmcp.
+//! The client of one server. Only this file, `bounded_transport`, `http_client`, `listing` and `tool_result` use types of rmcp.
 
 use std::error::Error;
 use std::time::Duration;
@@ -19,7 +19,8 @@ use serde_json::{Map, Value};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::bounded_reader::{self, BoundedReader, LimitExceeded};
+use crate::bounded_reader::LimitExceeded;
+use crate::bounded_transport::BoundedTransport;
 use crate::http_client::BoundedHttpClient;
 use crate::http_setup;
 use crate::listing::{MAX_PAGES, ToolListing, truncate};
@@ -95,13 +96,13 @@ impl Client {
                     )
                 })?;
                 let exceeded = LimitExceeded::default();
-                let stdout = BoundedReader::new(stdout, bounded_reader::MAX_BYTES, exceeded.clone());
-                match serve_client_with_lifecycle(client_info(), (stdout, stdin), mode).await {
+                let transport = BoundedTransport::new(stdout, stdin, exceeded.clone());
+                match serve_client_with_lifecycle(client_info(), transport, mode).await {
                     Ok(service) => Ok(Client { service, process: Some(process), exceeded }),
-                    Err(error) => Err(match is_pipe_error(&error) {
-                        true if exceeded.is_set() => process_ended(Some(too_long())),
-                        true => process_ended(process.last_stderr_line().await),
-                        false => connect_error(&error),
+                    Err(error) => Err(match (is_pipe_error(&error), exceeded.get()) {
+                        (true, Some(limit)) => process_ended(Some(limit.to_string())),
+                        (true, None) => process_ended(process.last_stderr_line().await),
+                        (false, _) => connect_error(&error),
                     }),
                 }
             }
@@ -209,10 +210,11 @@ impl Client {
         if let (Some(process), true) = (&self.process, is_over) {
             process.mark_unusable();
         }
-        match &self.process {
-            _ if is_over && self.exceeded.is_set() => Some(too_long()),
-            Some(process) if is_over => process.last_stderr_line().await,
-            Some(_) | None => None,
+        match (self.exceeded.get(), &self.process) {
+            _ if !is_over => None,
+            (Some(limit), _) => Some(limit.to_string()),
+            (None, Some(process)) => process.last_stderr_line().await,
+            (None, None) => None,
         }
     }
 
@@ -235,10 +237,6 @@ impl Client {
 fn client_info() -> ClientConfig {
     let us = Implementation::new("aside", env!("CARGO_PKG_VERSION"));
     ClientConfig::new(ClientCapabilities::default(), us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
-}
-
-fn too_long() -> String {
-    format!("it sent a message that exceeds {} bytes", bounded_reader::MAX_BYTES)
 }
 
 /// A dead process causes either a read error or a write error.

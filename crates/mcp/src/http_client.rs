@@ -18,7 +18,8 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
-use crate::bounded_reader::{LimitExceeded, MAX_BYTES};
+use crate::bounded_reader::{LimitExceeded, MAX_BYTES, ServerLimit};
+use crate::nesting::Nesting;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -170,17 +171,26 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>, Failure> {
 /// The events of one response. Their total size is limited, because they lead to one result.
 fn events(response: Response, exceeded: LimitExceeded) -> BoxStream<'static, Result<Sse, SseError>> {
     let mut seen = 0_usize;
+    let too_deep = exceeded.clone();
     let bounded = response.bytes_stream().map_err(io::Error::other).map(move |piece| {
         let piece = piece?;
         seen = seen.saturating_add(piece.len());
         if seen > MAX_BYTES {
             // rmcp closes the connection and does not report this error.
-            exceeded.set();
+            exceeded.set(ServerLimit::Length);
             return Err(too_long());
         }
         Ok(piece)
     });
-    SseStream::from_bytes_stream(bounded).boxed()
+    let shallow = move |event: Result<Sse, SseError>| {
+        let data = event.as_ref().ok().and_then(|event| event.data.as_deref()).unwrap_or_default();
+        if Nesting::default().is_exceeded_by(data.as_bytes()) {
+            too_deep.set(ServerLimit::Nesting);
+            return Err(SseError::Body(ServerLimit::Nesting.to_string().into()));
+        }
+        event
+    };
+    SseStream::from_bytes_stream(bounded).map(shallow).boxed()
 }
 
 fn too_long() -> io::Error {

@@ -7,12 +7,14 @@
 //! Reading order: [`server_config`], [`servers`], `connection`, `client`, `tool`.
 
 mod bounded_reader;
+mod bounded_transport;
 mod client;
 mod connection;
 mod http_client;
 mod http_setup;
 mod listing;
 mod names;
+mod nesting;
 mod process;
 pub mod server_config;
 pub mod servers;

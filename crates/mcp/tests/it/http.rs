@@ -72,3 +72,16 @@ async fn l4_an_endless_response_is_not_read_forever() {
         servers.close().await;
     }
 }
+
+#[tokio::test]
+async fn l4_an_event_that_is_nested_too_deep_is_an_error() {
+    let web = HttpTestServer::requiring("host:");
+    let mut servers = McpServers::start(vec![at(&web.url, &[])], environment(STARTUP_TIMEOUT));
+    let (tools, _) = tools(&mut servers, PermissionMode::AllowAll).await;
+    let result = call(&tools, "web__write_thing", json!({ "depth": 125 })).await;
+    assert!(!result.is_error && result.content.contains("deep enough"), "{}", result.content);
+    let result = call(&tools, "web__write_thing", json!({ "depth": 500_000 })).await;
+    assert!(result.is_error && result.content.contains("nested more than 127 levels deep"), "{}", result.content);
+    assert_eq!(call(&tools, "web__write_thing", json!({})).await.content, "written", "it still serves");
+    servers.close().await;
+}

@@ -193,6 +193,39 @@ async fn l4_an_endless_message_is_not_read_forever() {
 }
 
 #[tokio::test]
+async fn l4_a_server_that_does_not_read_the_answers_to_its_requests_is_ended() {
+    let log = ServerLog::new("unread");
+    let mut servers = McpServers::start(vec![test_server_config("play", "plain", &log)], environment(STARTUP_TIMEOUT));
+    let (tools, _) = tools(&mut servers, PermissionMode::AllowAll).await;
+    for id_length in [200, 1_000_000] {
+        let result = call(&tools, "play__env", json!({ "name": "UNREAD", "id": id_length })).await;
+        let output = "ended during the call (it does not read the answers to its requests)";
+        assert!(result.is_error && result.content.contains(output), "{id_length}: {}", result.content);
+    }
+    assert_eq!(call(&tools, "play__write_thing", json!({})).await.content, "written", "it is started again");
+    let processes = log.processes();
+    servers.close().await;
+    wait_until_gone(&processes).await;
+}
+
+#[tokio::test]
+async fn l4_a_result_that_is_nested_too_deep_is_an_error() {
+    let log = ServerLog::new("nested");
+    let mut servers = McpServers::start(vec![test_server_config("play", "plain", &log)], environment(STARTUP_TIMEOUT));
+    let (tools, _) = tools(&mut servers, PermissionMode::AllowAll).await;
+    // The message and its result are two levels.
+    let result = call(&tools, "play__write_thing", json!({ "depth": 125 })).await;
+    assert!(!result.is_error && result.content.contains("deep enough"), "{}", result.content);
+    for depth in [126, 500_000] {
+        let result = call(&tools, "play__write_thing", json!({ "depth": depth })).await;
+        let output = "ended during the call (it sent a message that is nested more than 127 levels deep)";
+        assert!(result.is_error && result.content.contains(output), "{depth}: {}", result.content);
+    }
+    assert_eq!(call(&tools, "play__write_thing", json!({})).await.content, "written", "it is started again");
+    servers.close().await;
+}
+
+#[tokio::test]
 async fn l4_cancelling_a_slow_call_returns_and_tells_the_server() {
     let log = ServerLog::new("slow");
     let mut servers = McpServers::start(vec![test_server_config("play", "plain", &log)], environment(STARTUP_TIMEOUT));

@@ -44,6 +44,16 @@ fn serve_stdio(behaviour: &str) {
             note("not read any more");
             return;
         }
+        if message["params"]["name"] == "env" && message["params"]["arguments"]["name"] == "UNREAD" {
+            let id_length = message["params"]["arguments"]["id"].as_u64().unwrap();
+            send_pings(usize::try_from(id_length).unwrap());
+            eprintln!("everything was read");
+            std::process::exit(3);
+        }
+        if let Some(depth) = message["params"]["arguments"]["depth"].as_u64() {
+            println!("{}", nested_result(&message["id"], depth));
+            continue;
+        }
         if message["params"]["name"] == "crash" {
             eprintln!("out of cheese");
             std::process::exit(3);
@@ -57,6 +67,26 @@ fn serve_stdio(behaviour: &str) {
     if let Some(mut child) = child {
         child.wait().unwrap();
     }
+}
+
+/// Sends requests, 256 MiB of them, and does not read the answers.
+fn send_pings(id_length: usize) {
+    let ping = json!({ "jsonrpc": "2.0", "id": "i".repeat(id_length), "method": "ping" }).to_string() + "\n";
+    let mut out = std::io::stdout().lock();
+    for _ in 0..(256 << 20) / ping.len() {
+        if out.write_all(ping.as_bytes()).is_err() {
+            note("not read any more");
+            return;
+        }
+    }
+}
+
+/// A result with this many arrays inside each other.
+pub(crate) fn nested_result(id: &Value, depth: u64) -> String {
+    let depth = usize::try_from(depth).unwrap();
+    let arrays = ["[".repeat(depth), "]".repeat(depth)].concat();
+    let content = r#"[{"type":"text","text":"deep enough"}]"#;
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":{content},"structuredContent":{arrays}}}}}"#)
 }
 
 fn note(line: &str) {
@@ -192,6 +222,12 @@ fn serve(stream: TcpStream, required_header: &str, seen: &Mutex<Vec<String>>) {
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).unwrap();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if let Some(depth) = message["params"]["arguments"]["depth"].as_u64() {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let event = format!("{head}data: {}\n\n", nested_result(&message["id"], depth));
+        reader.get_mut().write_all(event.as_bytes()).unwrap();
+        return;
+    }
     if let Some(kind) = message["params"]["arguments"]["flood"].as_str() {
         flood(reader.get_mut(), kind);
         return;
