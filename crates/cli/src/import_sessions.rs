@@ -1,8 +1,7 @@
 //! `aside sessions import`: files, or all sessions of another program.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -20,6 +19,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
 use crate::ExitStatus;
+use crate::input_file;
 use crate::output;
 use crate::report::{print_error, print_notice};
 
@@ -263,17 +263,9 @@ fn read_all(names: &[String], dialects: &Dialects) -> Result<Vec<(String, Import
 }
 
 fn read(name: &str) -> Result<String, HintedError> {
-    let bytes = match name {
-        "-" => {
-            let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-        }
-        path => fs::read(path),
-    };
-    let cannot_read = |what: &dyn std::fmt::Display| HintedError::new(format!("cannot read {name}: {what}"));
-    let bytes = bytes.map_err(|error| cannot_read(&error))?;
+    let bytes = input_file::read_bytes(name)?;
     if bytes.starts_with(b"SQLite format 3\0") {
         return Err(import_error(name, &ImportError::Database));
     }
-    String::from_utf8(bytes).map_err(|error| cannot_read(&error))
+    String::from_utf8(bytes).map_err(|error| HintedError::new(format!("cannot read {name}: {error}")))
 }

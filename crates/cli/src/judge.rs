@@ -1,7 +1,6 @@
 //! `aside judge`: checks a request body against its provider's rules.
 
-use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 
 use aside_core::conversation::Conversation;
 use aside_core::message::{Message, Role};
@@ -12,6 +11,7 @@ use aside_session::UserFolders;
 use serde_json::{Value, json};
 
 use crate::ExitStatus;
+use crate::input_file;
 use crate::output;
 
 /// Check a request body against a provider's rules
@@ -48,12 +48,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let dialect = dialects.get(&arguments.dialect).ok_or_else(|| {
         HintedError::new(format!("unknown dialect `{}`", arguments.dialect)).hint("aside models --rules lists them")
     })?;
-    let body = read(&arguments.file)?;
+    let body = input_file::read_text(&arguments.file)?;
     let named = || serde_json::from_str::<Value>(&body).ok()?.get("model")?.as_str().map(str::to_owned);
     let model = arguments.model.clone().or_else(named).unwrap_or_default();
     let earlier = match &arguments.after {
         Some(path) => {
-            let parsed = Conversation::parse(&read(path)?);
+            let parsed = Conversation::parse(&input_file::read_text(path)?);
             Some(parsed.map_err(|error| HintedError::new(format!("{path}: {error}")))?)
         }
         None => None,
@@ -79,13 +79,4 @@ fn as_json(verdict: &JudgeVerdict) -> Value {
         })
         .collect();
     json!({ "ok": verdict.is_ok(), "broken": broken, "unverified": verdict.unverified })
-}
-
-fn read(path: &str) -> Result<String, HintedError> {
-    let mut text = String::new();
-    let outcome = match path {
-        "-" => std::io::stdin().read_to_string(&mut text).map(drop),
-        path => fs::read_to_string(path).map(|content| text = content),
-    };
-    outcome.map(|()| text).map_err(|error| HintedError::new(format!("cannot read {path}: {error}")))
 }

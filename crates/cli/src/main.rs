@@ -13,6 +13,7 @@ mod doctor;
 mod encode;
 mod explain;
 mod import_sessions;
+mod input_file;
 mod interrupts;
 mod judge;
 mod key;

@@ -1,7 +1,6 @@
 //! `aside replay`: plays a recording through the same decoder and output as the
 //! live stream.
 
-use std::fs;
 use std::io::{BufWriter, IsTerminal};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use serde_json::Value;
 
 use crate::ExitStatus;
 use crate::ask::plain::{OutputStyle, PlainOutput, ThinkingOutput};
+use crate::input_file;
 
 /// Play a recorded stream
 ///
@@ -26,7 +26,7 @@ use crate::ask::plain::{OutputStyle, PlainOutput, ThinkingOutput};
 /// original timing: the answer on standard output, thinking on standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The recorded stream
+    /// The recorded stream; `-` is standard input
     #[arg(value_name = "FILE")]
     file: String,
 
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     }
     let dialects = UserFolders::from_environment().dialects()?;
     let name = &arguments.file;
-    let text = fs::read_to_string(name).map_err(|error| HintedError::new(format!("cannot read {name}: {error}")))?;
+    let text = input_file::read_text(name)?;
     let recording = read(&text, &dialects)
         .map_err(|problem| HintedError::new(format!("{name}: {problem}")).hint("aside ask --record FILE writes one"))?;
     let style = OutputStyle {

@@ -1,8 +1,5 @@
 //! The arguments of `encode` and `explain`: which request to show.
 
-use std::fs;
-use std::io::Read;
-
 use aside_core::conversation::Conversation;
 use aside_session::error::HintedError;
 use aside_session::request_preview::{PreviewOptions, RequestPreview, TokenCounting};
@@ -10,6 +7,7 @@ use aside_session::user_files::UserFolders;
 use aside_session::{session_recorder, stored_session};
 use aside_store::Store;
 
+use crate::input_file;
 use crate::override_arguments::OverrideArguments;
 
 /// The arguments that `encode` and `explain` share.
@@ -53,12 +51,7 @@ impl RequestArguments {
             let id = store.find(word).map_err(|error| session_recorder::store_error(&error))?;
             return Ok(stored_session::read(&store, id)?.conversation);
         }
-        let mut text = String::new();
-        let read = match self.file.as_str() {
-            "-" => std::io::stdin().read_to_string(&mut text).map(drop),
-            path => fs::read_to_string(path).map(|content| text = content),
-        };
-        read.map_err(|error| HintedError::new(format!("cannot read {}: {error}", self.file)))?;
+        let text = input_file::read_text(&self.file)?;
         let conversation = Conversation::parse(&text).map_err(|error| {
             HintedError::new(format!("{}: {error}", self.file))
                 .hint("one JSON object a line; assistant lines are what `aside decode --dialect D` prints")

@@ -21,7 +21,7 @@ pub struct ForeignDatabase {
     connection: Connection,
     path: PathBuf,
     tables: BTreeSet<String>,
-    /// Views and virtual tables: reading them runs code from the file.
+    /// Views, virtual tables, and tables with generated columns: reading them runs code from the file.
     computed: BTreeSet<String>,
     max_bytes: usize,
 }
@@ -68,6 +68,13 @@ impl ForeignDatabase {
                     (name, Some(true)) => tables.insert(name),
                     (name, Some(false) | None) => computed.insert(name.to_lowercase()),
                 };
+            }
+            let mut generated =
+                connection.prepare("SELECT 1 FROM pragma_table_xinfo(?1) WHERE hidden IN (2, 3) LIMIT 1")?;
+            for name in &tables {
+                if generated.exists([name])? {
+                    computed.insert(name.to_lowercase());
+                }
             }
             Ok((tables, computed))
         };
@@ -126,8 +133,12 @@ impl ForeignDatabase {
             let mut found = statement.query([session]).map_err(|error| self.unreadable(&error))?;
             let mut rows = Vec::new();
             while let Some(row) = found.next().map_err(|error| self.unreadable(&error))? {
+                let too_large = ForeignDatabaseError::TooLarge { limit: self.max_bytes };
+                if size(row, names.len()).map_err(|error| self.unreadable(&error))? > room {
+                    return Err(too_large);
+                }
                 let json = json_row(row, &names).map_err(|error| self.unreadable(&error))?;
-                room = room.checked_sub(json.len()).ok_or(ForeignDatabaseError::TooLarge { limit: self.max_bytes })?;
+                room = room.checked_sub(json.len()).ok_or(too_large)?;
                 rows.push(json);
             }
             tables.push(TableRows { table: (*table).to_owned(), rows });
@@ -152,7 +163,7 @@ impl ForeignDatabase {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let mut words = query.split(|c| !is_name(c));
         if let Some(name) = words.find(|word| self.computed.contains(&word.to_lowercase())) {
-            let detail = format!("`{name}` is not a plain table");
+            let detail = format!("`{name}` is a view or has computed columns, which are not read");
             return Err(ForeignDatabaseError::Unreadable { path: self.path.clone(), detail });
         }
         self.connection.prepare(query).map_err(|error| self.unreadable(&error))
@@ -166,6 +177,25 @@ impl ForeignDatabase {
     }
 }
 
+/// How long the values of a row become at least, before anything is copied.
+fn size(row: &Row<'_>, n_columns: usize) -> rusqlite::Result<usize> {
+    (0..n_columns).try_fold(0_usize, |sum, at| {
+        let length = match row.get_ref(at)? {
+            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 1,
+            ValueRef::Text(text) => text.len(),
+            ValueRef::Blob(bytes) => bytes.len().saturating_mul(2),
+        };
+        Ok(sum.saturating_add(length))
+    })
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
+    text.extend(digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)));
+    text
+}
+
 /// A row as a JSON object. Bytes become hexadecimal digits.
 fn json_row(row: &Row<'_>, names: &[String]) -> rusqlite::Result<String> {
     let mut object = Map::new();
@@ -175,7 +205,7 @@ fn json_row(row: &Row<'_>, names: &[String]) -> rusqlite::Result<String> {
             ValueRef::Integer(number) => number.into(),
             ValueRef::Real(number) => number.into(),
             ValueRef::Text(text) => String::from_utf8_lossy(text).into(),
-            ValueRef::Blob(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+            ValueRef::Blob(bytes) => hexadecimal(bytes).into(),
         };
         object.insert(name.clone(), value);
     }

@@ -250,6 +250,36 @@ fn a_replay_prints_the_same_as_the_live_run() {
 }
 
 #[test]
+fn p11_only_regular_files_of_a_bounded_size_are_read_as_a_whole() {
+    let config = TestConfig::new("sessions-odd-files");
+    let path = |name: &str| config.0.join(name).to_str().unwrap().to_owned();
+    let (pipe, large, link, text) = (path("pipe"), path("large"), path("link"), path("text"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // It takes no space on the disk.
+    std::fs::File::create(&large).unwrap().set_len(20 << 30).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+    std::fs::write(&text, [b'x', 0xff]).unwrap();
+    let commands: [&[&str]; 4] =
+        [&["sessions", "import"], &["replay"], &["encode", "-m", "sim/kimi"], &["judge", "--dialect", "kimi"]];
+    #[rustfmt::skip]
+    let cases = [
+        (pipe.as_str(),  "it is not a regular file\n\nhint: to read a pipe or a device"),
+        (large.as_str(), "it is larger than 256 MiB"),
+        (link.as_str(),  "it is not a regular file"),
+        ("/dev/zero",    "it is not a regular file"),
+        ("/",            "it is a folder"),
+        (text.as_str(),  "invalid utf-8"),
+    ];
+    for command in commands {
+        for (file, why) in cases {
+            let refused = run(&config, &[command, &[file]].concat());
+            assert_eq!((refused.code, refused.stdout.as_str()), (2, ""), "{command:?} {file}");
+            assert!(refused.stderr.contains(&format!("cannot read {file}: {why}")), "{file}: {}", refused.stderr);
+        }
+    }
+}
+
+#[test]
 fn the_screen_needs_a_terminal_and_suggests_an_alternative() {
     let config = TestConfig::new("sessions-screen");
     let refused = run(&config, &[]);

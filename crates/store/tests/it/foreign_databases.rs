@@ -144,6 +144,18 @@ fn p11_hostile_databases_are_refused() {
           INSERT INTO message SELECT x, 's', x, hex(zeroblob(20000)) FROM n;";
     let long = "CREATE TABLE session (id TEXT, parent_id TEXT, title TEXT, directory TEXT, time_updated INTEGER);
         INSERT INTO session VALUES ('s', NULL, hex(zeroblob(1000000)), '/w', 1);";
+    let wide = "CREATE TABLE session (id TEXT, parent_id TEXT, title TEXT, directory BLOB, time_updated INTEGER);
+        INSERT INTO session VALUES ('s', NULL, 't', zeroblob(600000), 1);";
+    // A few bytes that stand for gigabytes, or for hours.
+    let generated = "CREATE TABLE session (id TEXT, parent_id TEXT, title TEXT, directory TEXT, time_updated INTEGER,
+          more BLOB GENERATED ALWAYS AS (zeroblob(1000)) VIRTUAL);
+        INSERT INTO session VALUES ('s', NULL, 't', '/w', 1);";
+    let stored = generated.replace("VIRTUAL", "STORED");
+    let generated_rows =
+        "CREATE TABLE session (id TEXT, parent_id TEXT, title TEXT, directory TEXT, time_updated INTEGER);
+        INSERT INTO session VALUES ('s', NULL, 't', '/w', 1);
+        CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT AS (hex(zeroblob(1000))));
+        INSERT INTO message VALUES ('m', 's', 1);";
     let odd = "CREATE TABLE session (id BLOB, parent_id TEXT, time_updated TEXT); INSERT INTO session VALUES (x'00ff', NULL, 'soon');";
     let read = |sql: &str| -> Result<(), ForeignDatabaseError> {
         let folder = Folder::new();
@@ -163,6 +175,13 @@ fn p11_hostile_databases_are_refused() {
     assert!(read(&named).is_ok());
     assert!(matches!(read(large), Err(ForeignDatabaseError::TooLarge { .. })));
     assert!(matches!(read(long), Err(ForeignDatabaseError::TooLarge { .. })));
+    assert!(matches!(read(wide), Err(ForeignDatabaseError::TooLarge { .. })), "two digits for each byte");
+    for (name, sql) in [("virtual", generated), ("stored", &stored), ("of a message", generated_rows)] {
+        let refused = read(sql).map_err(|error| error.to_string());
+        assert!(refused.as_ref().is_err_and(|why| why.contains("has computed columns")), "{name}: {refused:?}");
+    }
+    let unused = format!("{OPENCODE} CREATE TABLE other (a TEXT, b TEXT AS (upper(a)));");
+    assert!(read(&unused).is_ok(), "only the tables that are read count");
     assert!(matches!(read(odd), Err(ForeignDatabaseError::Unreadable { .. })));
     assert!(matches!(read("CREATE TABLE t (x)"), Err(ForeignDatabaseError::OtherProgram { .. })));
     let folder = Folder::new();
