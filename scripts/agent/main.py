@@ -183,8 +183,8 @@ agent.
 
 {", ".join(versions)}.
 
-`kept`: the thinking of every earlier reply came back as it was issued. `lost`: it did not, the provider accepts that, and the model
-no longer has it. `unneeded`: it did not, and this provider does not want it back. `refused`: the provider rejects the request.
+`kept`: the thinking of every earlier reply was sent back as it was issued. `lost`: it was not; the provider accepts that, but the model
+no longer has it. `unneeded`: it was not, and this provider does not want it back. `refused`: the provider rejects the request.
 Numbers count the replies in all requests of that step. The last two columns are about the tool loop and about the turn after
 the session was resumed.
 

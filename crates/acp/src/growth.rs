@@ -1,4 +1,4 @@
-//! Joins the growth of a block, so that an editor gets a few messages a second and not one for each token.
+//! Joins the deltas of a block, so that an editor gets a few messages per second instead of one for each token.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,13 @@ use aside_core::json_text::split_within;
 
 use crate::session_update::{AsideMeta, Chunk, Content, SessionUpdate, ThoughtState};
 
-/// Growth is sent this long after the last, or at once if nothing was sent for so long.
+/// Deltas are sent this long after the last ones, or at once if nothing has been sent for that long.
 const JOIN_WINDOW: Duration = Duration::from_millis(40);
 
-/// Growth of this length is sent without delay, and longer text is split.
+/// Text of this length is sent without delay, and longer text is split.
 const MAX_JOINED: usize = 8 << 10;
 
-/// Which text grows.
+/// Which text the deltas belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChunkTarget {
     pub kind: ChunkKind,
@@ -53,7 +53,7 @@ impl ChunkTarget {
     }
 }
 
-/// Growth that was not sent yet.
+/// Deltas that have not been sent yet.
 #[derive(Debug, Default)]
 pub(crate) struct Growth {
     pending: Option<(ChunkTarget, String)>,
@@ -61,7 +61,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Adds text to a block. `now` is none if everything is known already, as in a stored session.
+    /// Adds text to a block. `now` is none if the whole text is already known, as in a stored session.
     pub(crate) fn push(
         &mut self,
         target: &ChunkTarget,
@@ -85,7 +85,7 @@ impl Growth {
         }
     }
 
-    /// When pending growth must be sent.
+    /// When pending deltas must be sent.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.pending.as_ref().and(self.sent).map(|sent| sent + JOIN_WINDOW)
     }
@@ -103,7 +103,7 @@ impl Growth {
         }
     }
 
-    /// Takes back growth of this message that was not sent yet.
+    /// Drops deltas of this message that have not been sent yet.
     pub(crate) fn take_back(&mut self, message_id: &str) -> Option<String> {
         let (_, text) = self.pending.take_if(|(target, _)| target.message_id == message_id)?;
         Some(text)

@@ -9,7 +9,7 @@ use crate::session_update::{ToolCallFields, ToolContent, ToolStatus};
 use crate::tool_calls;
 use crate::translator::{Translator, lines_content};
 
-/// The answer that a form follows.
+/// The option after which a form is shown.
 const MESSAGE_OPTION: &str = "message";
 
 /// Whether the client shows forms.

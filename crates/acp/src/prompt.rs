@@ -44,7 +44,7 @@ pub(crate) fn read(blocks: Vec<PromptBlock>) -> Result<Prompt, RpcError> {
             }
             PromptBlock::ResourceLink { uri } => match file_path(&uri) {
                 Some(path) => {
-                    // The text says where in the sentence the user named the file.
+                    // The name in the text shows where in the sentence the user mentioned the file.
                     push_word(&mut prompt.text, &path.display().to_string());
                     prompt.attachments.push(Attachment::File { path });
                 }

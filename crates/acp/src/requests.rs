@@ -31,7 +31,7 @@ pub(crate) struct ClientAbilities {
     pub compactions: bool,
     /// It shows forms, for an answer with a text.
     pub forms: bool,
-    /// It reads files, with the text that is not saved yet.
+    /// It reads files, including unsaved text.
     pub files: bool,
 }
 

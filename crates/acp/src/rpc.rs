@@ -126,7 +126,7 @@ struct Outgoing<'a, P: Serialize> {
 }
 
 fn line(message: &impl Serialize) -> String {
-    // Our own types have text keys and finite numbers, so that nothing can fail.
+    // Our own types have text keys and finite numbers, so this cannot fail.
     serde_json::to_string(message).unwrap_or_default()
 }
 

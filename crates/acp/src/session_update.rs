@@ -68,7 +68,7 @@ pub(crate) enum Content {
     ResourceLink { name: String, uri: String },
 }
 
-/// What the protocol has no member for, under a key of our own.
+/// What the protocol has no member for, under our own key.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Meta {
     pub aside: AsideMeta,
@@ -107,7 +107,7 @@ pub(crate) struct AsideMeta {
     /// For how many seconds nothing has arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent_seconds: Option<u64>,
-    /// How many lines a running command wrote so far. Its content has only the last of them.
+    /// How many lines a running command has written so far. Its content has only the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! How the calls of tools look in an editor.
+//! How tool calls are shown in an editor.
 
 use std::path::{Path, PathBuf};
 

@@ -28,11 +28,13 @@ enum KeyCommand {
     /// Store a key, read from standard input
     #[command(after_help = "Example:\n  pass show deepseek | aside key set deepseek")]
     Set {
+        /// The name of the provider
         #[arg(value_name = "PROVIDER")]
         provider: String,
     },
     /// Remove a key
     Unset {
+        /// The name of the provider
         #[arg(value_name = "PROVIDER")]
         provider: String,
     },

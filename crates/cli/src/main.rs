@@ -52,9 +52,9 @@ Environment:
   ASIDE_LOG=warn|info|debug         write aside.log into ASIDE_STATE_DIR, else the XDG state folder
   NO_COLOR                          no colours";
 
-/// Every reasoning model works right, everywhere.
+/// Every reasoning model works correctly, everywhere.
 ///
-/// Without a command, aside opens the terminal screen with a new session. It
+/// Without a command, aside opens the terminal UI with a new session. It
 /// reads the thinking of any LLM provider, shows it, stores all of it, and sends
 /// back what that provider needs.
 #[derive(Debug, Parser)]

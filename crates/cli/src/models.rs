@@ -21,7 +21,7 @@ use crate::report::print_notice;
 /// Show the models that can be used, with their windows and prices
 ///
 /// One line per model of the providers that have a key, or of all known providers
-/// if none has one. FROM says where the window and the price are known from: your
+/// if none has one. FROM names the source of the window and the price: your
 /// config, the provider's own list, the dialect, or the built-in table and its
 /// date. Prices are US dollars per million tokens of input and output.
 #[derive(Debug, clap::Args)]

@@ -38,7 +38,7 @@ enum ProfileCommand {
     #[command(after_help = "Example:
   aside profile save deep --set reasoning.effort=high --set reasoning.display=full")]
     Save {
-        /// Letters, digits, - _ and .
+        /// Letters, digits, `-`, `_` or `.`
         name: ProfileName,
         /// The model the profile is for
         #[arg(short, long, value_name = "MODEL")]

@@ -26,6 +26,7 @@ use crate::ask::plain::{OutputStyle, PlainOutput, ThinkingOutput};
 /// original timing: the answer on standard output, thinking on standard error.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
+    /// The recorded stream
     #[arg(value_name = "FILE")]
     file: String,
 

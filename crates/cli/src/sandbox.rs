@@ -8,7 +8,7 @@ use aside_session::confinement;
 use crate::ExitStatus;
 use crate::override_arguments::OverrideArguments;
 
-/// Run a command confined like a model's commands
+/// Run a command in the sandbox of the model's commands
 ///
 /// It may write to the working directory, temporary folders and caches. It has no
 /// network, no input and no terminal, and its background processes are killed at

@@ -24,6 +24,7 @@ use crate::report::print_notice;
   aside search '\"race condition\"' --in thinking --since 7d
   aside search 思考 --json")]
 pub(crate) struct Arguments {
+    /// The words to find
     #[arg(value_name = "QUERY", required = true)]
     query: Vec<String>,
 

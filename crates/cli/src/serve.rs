@@ -29,7 +29,7 @@ const CONFIG_POLL: Duration = Duration::from_secs(2);
 /// of each answer, and at GET /aside/requests.
 ///
 /// Thinking that a client lost is put back where the provider wants it: the gateway
-/// remembers every reply in gateway.db of the data folder, sealed with gateway.key
+/// remembers every reply in gateway.db of the data folder, encrypted with gateway.key
 /// next to it or with ASIDE_STORE_KEY.
 ///
 /// Models are PROVIDER/MODEL, the names in [serve.models] of config.toml, or the
@@ -37,12 +37,12 @@ const CONFIG_POLL: Duration = Duration::from_secs(2);
 /// built-in simulator, which needs no key.
 ///
 /// Reads config.toml again on SIGHUP and when it changes. On SIGTERM or Ctrl+C,
-/// running replies may end; a second signal ends at once.
+/// running replies may finish; a second signal stops at once.
 ///
 /// Exit code: 0 when it is told to stop, 2 wrong usage or config.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Paths: /v1/chat/completions /v1/responses /v1/messages /v1beta/models/MODEL:generateContent /api/chat,
+    after_help = "Paths: /v1/chat/completions, /v1/responses, /v1/messages, /v1beta/models/MODEL:generateContent, /api/chat,
 /v1/models, /pass/PROVIDER/…, /aside/requests[/ID], /healthz, /readyz, /metrics.
 
 Examples:
@@ -72,21 +72,21 @@ enum ServeCommand {
         #[arg(long, value_name = "URL")]
         url: Option<String>,
     },
-    /// Make, list or revoke the keys of clients
+    /// Create, list or revoke client keys
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Delete what is remembered of a tenant
+    /// Delete what is stored for a tenant
     #[command(subcommand)]
     Tenant(TenantCommand),
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum KeyCommand {
-    /// Make a key and print it, once; only its hash is kept
+    /// Create a key and print it once; only its hash is kept
     New {
         /// Its name, which is unique
         name: String,
-        /// Whose memory it uses; the name by default
+        /// The tenant; by default the name
         #[arg(long, value_name = "T")]
         tenant: Option<String>,
         /// The models it may use, as patterns separated by commas
@@ -95,7 +95,7 @@ enum KeyCommand {
         /// A limit such as requests=60/m, tokens=2M/day, thinking=500k/day or money=20/day
         #[arg(long = "limit", value_name = "K=V", value_parser = limit)]
         limits: Vec<Limit>,
-        /// A provider that it may reach below /pass
+        /// A provider that it may reach under /pass
         #[arg(long = "pass", value_name = "PROVIDER")]
         pass: Vec<String>,
         /// Print one JSON object with the key and its hash
@@ -105,8 +105,11 @@ enum KeyCommand {
     /// List the keys, without the keys themselves
     List,
     /// Revoke a key of the store; it stops working within two seconds
-    Revoke { name: String },
-    /// Seal the memory with a new key
+    Revoke {
+        /// The name of the key
+        name: String,
+    },
+    /// Encrypt the memory with a new key
     ///
     /// The key in gateway.key or in the keyring is replaced, and a running gateway
     /// takes the new one. A key in ASIDE_STORE_KEY is changed to the one in
@@ -117,7 +120,10 @@ enum KeyCommand {
 #[derive(Debug, clap::Subcommand)]
 enum TenantCommand {
     /// Delete all replies and receipts of a tenant
-    Forget { name: String },
+    Forget {
+        /// The name of the tenant
+        name: String,
+    },
 }
 
 fn limit(word: &str) -> Result<Limit, String> {
@@ -180,7 +186,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         Some(ServeCommand::Key(command)) => administer(&options, |admin| async move { run_key(&admin, command).await }),
         Some(ServeCommand::Tenant(TenantCommand::Forget { name })) => administer(&options, |admin| async move {
             admin.forget_tenant(name).await?;
-            report::print_notice(&format!("everything of `{name}` is forgotten"));
+            report::print_notice(&format!("everything stored for `{name}` is deleted"));
             Ok(())
         }),
     }
@@ -227,7 +233,7 @@ async fn run_key(admin: &KeyAdmin, command: &KeyCommand) -> anyhow::Result<()> {
         }
         KeyCommand::RotateStore => {
             let rotated = admin.rotate_store_key().await?;
-            report::print_notice(&format!("the memory of {} tenants has a new key", rotated.n_tenants));
+            report::print_notice(&format!("the memory of {} tenants is encrypted with a new key", rotated.n_tenants));
             rotated.remedy.iter().for_each(|remedy| report::print_notice(remedy));
         }
         KeyCommand::Revoke { name } => {
@@ -255,11 +261,11 @@ fn serve(arguments: &StartArguments, options: GatewayOptions) -> anyhow::Result<
     let served: anyhow::Result<()> = runtime.block_on(async {
         let gateway = Arc::new(Gateway::open(options).await?);
         if arguments.check_config {
-            report::print_notice("the config is fine");
+            report::print_notice("the config is valid");
             return Ok(());
         }
         if let Some(path) = gateway.new_key_file() {
-            let text = format!("made {}, the key that seals the memory; keep it private", path.display());
+            let text = format!("created {}, the key that encrypts the memory; keep it private", path.display());
             report::print_notice(&text);
         }
         let listening = Listening::bind(&gateway).await?;
@@ -303,7 +309,7 @@ fn stop_step(gateway: &Gateway, stop: &CancellationToken, stop_now: &Cancellatio
         stop_now.cancel();
         return;
     }
-    report::print_notice("running replies may end; a second signal ends at once");
+    report::print_notice("running replies may finish; a second signal stops at once");
     gateway.drain();
     stop.cancel();
 }

@@ -16,7 +16,7 @@ pub(crate) struct SessionArguments {
     #[arg(short, long, value_name = "ID", group = "stored")]
     resume: Option<String>,
 
-    /// Go on in a copy of the session; the session itself stays as it is
+    /// Continue in a copy of the session; the original does not change
     #[arg(long, requires = "stored")]
     fork: bool,
 }

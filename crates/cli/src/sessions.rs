@@ -75,6 +75,7 @@ is for reading: the current branch, without signatures and encrypted payloads.")
     Import(import_sessions::Arguments),
     /// Delete a session permanently
     Delete {
+        /// Its id, title, or the beginning of either
         #[arg(value_name = "ID")]
         id: String,
     },

@@ -19,7 +19,7 @@ const LOCALHOST_IP: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// a dialect or a real name, optionally with a behaviour; any key is accepted.
 ///
 /// Prints one line for each request: the status, the client, the model and its
-/// dialect, and what became of the thinking of earlier replies. The newest 100
+/// dialect, and what happened to the thinking of earlier replies. The newest 100
 /// are at GET /aside/requests, as JSON.
 ///
 /// Exit code: 0 when it is interrupted, 2 wrong usage.
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     seed: u64,
 
     /// Also refuse a request without the thinking of an earlier reply where the
-    /// provider accepts it and the thinking is lost in silence
+    /// provider accepts it and the thinking is silently lost
     #[arg(long)]
     strict: bool,
 

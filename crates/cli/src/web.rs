@@ -26,7 +26,7 @@ const MIN_TOKEN: usize = 16;
 const APP_BROWSERS: [&str; 6] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "brave-browser"];
 
-/// Open the page: sessions in a browser
+/// Open sessions in a browser
 ///
 /// Serves a page on this machine and opens it. The address has a token that works
 /// once, within a minute; after that a cookie keeps the browser logged in for 30
@@ -50,7 +50,7 @@ pub(crate) struct Arguments {
     session: SessionArguments,
 
     /// Where to listen: an address with a port, or only a port for 127.0.0.1; by
-    /// default the port of the last time, if it is free
+    /// default the port used last, if it is free
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
 
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     print_url: bool,
 
-    /// Open a window of its own, with an installed Chromium, Chrome or Edge
+    /// Open a separate window, with an installed Chromium, Chrome or Edge
     #[arg(long, conflicts_with = "print_url")]
     app: bool,
 

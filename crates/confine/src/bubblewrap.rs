@@ -97,10 +97,18 @@ pub(crate) fn arguments(
 fn views(policy: &Policy, protected: &[PathBuf]) -> Vec<(PathBuf, MountView)> {
     let of = |paths: &[PathBuf], view| paths.iter().map(|path| (path.clone(), view)).collect::<Vec<_>>();
     let mut all = of(&policy.writable, MountView::Writable);
-    all.extend(of(protected, MountView::ReadOnly));
+    // What is hidden cannot be changed, and must not become visible.
+    let is_hidden = |path: &Path| nesting_depth(path, &policy.unreadable) > nesting_depth(path, &policy.writable);
+    let visible: Vec<PathBuf> = protected.iter().filter(|path| !is_hidden(path)).cloned().collect();
+    all.extend(of(&visible, MountView::ReadOnly));
     all.extend(of(&policy.unreadable, MountView::Hidden));
     all.sort_by_key(|(path, view)| (path.components().count(), *view));
     all
+}
+
+/// The depth of the innermost folder that contains the path.
+fn nesting_depth(path: &Path, folders: &[PathBuf]) -> Option<usize> {
+    folders.iter().filter(|folder| path.starts_with(folder)).map(|folder| folder.components().count()).max()
 }
 
 #[derive(Default)]

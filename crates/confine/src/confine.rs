@@ -163,10 +163,9 @@ impl Confine {
     pub fn support(&self) -> &MachineSupport {
         // Don't trust a cache file that commands could have written.
         self.support.get_or_init(|| {
-            let cache_file = self
-                .cache_file
-                .as_deref()
-                .filter(|file| nesting_depth(file, &self.opened_folders().writable).is_none());
+            let is_writable =
+                |file: &Path| self.opened_folders().writable.iter().any(|folder| file.starts_with(folder));
+            let cache_file = self.cache_file.as_deref().filter(|file| !is_writable(file));
             self.limit.apply(probe::cached_probe(&self.helper, cache_file))
         })
     }
@@ -320,11 +319,8 @@ impl Confine {
         let unreadable = existing.filter_map(|path| fs::canonicalize(path).ok());
         let unreadable: Vec<PathBuf> = unreadable.filter(|path| !writable.contains(path)).collect();
         let mut protected = protected_paths::all_in(watched, &git_folders);
-        let ours = self.paths.protected.iter().filter(|path| path.symlink_metadata().is_ok());
-        protected.extend(ours.filter_map(|path| fs::canonicalize(path).ok()));
-        protected.retain(|path| {
-            !writable.contains(path) && nesting_depth(path, &writable) > nesting_depth(path, &unreadable)
-        });
+        protected.extend(self.paths.protected.iter().filter_map(|path| without_links(path)));
+        protected.retain(|path| writable.iter().any(|folder| path != folder && path.starts_with(folder)));
         Policy { writable, protected, unreadable, network }
     }
 }
@@ -361,9 +357,11 @@ fn resolve_links(mut named: Vec<PathBuf>, root: PathBuf) -> Vec<PathBuf> {
     all
 }
 
-/// The depth of the innermost folder that contains the path.
-fn nesting_depth(path: &Path, folders: &[PathBuf]) -> Option<usize> {
-    folders.iter().filter(|folder| path.starts_with(folder)).map(|folder| folder.components().count()).max()
+/// The path with its links resolved. The end of it need not exist: a command must not create it either.
+fn without_links(path: &Path) -> Option<PathBuf> {
+    let existing = path.ancestors().find(|above| above.symlink_metadata().is_ok())?;
+    let missing = path.strip_prefix(existing).ok()?;
+    Some(fs::canonicalize(existing).ok()?.join(missing))
 }
 
 /// Limits what is used of this machine, so that tests can simulate a lesser one.

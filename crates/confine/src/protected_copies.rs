@@ -19,8 +19,11 @@ use rustix::io::Errno;
 use crate::policy::Policy;
 use crate::protected_paths::containing_root;
 
-const MAX_ENTRIES: usize = 4096;
-const MAX_BYTES: u64 = 32 * 1024 * 1024;
+/// Each of the first paths has this much to itself, so that a large one cannot keep the others from being copied.
+const OWN_BUDGET: CopyBudget = CopyBudget { entries: 256, bytes: 256 * 1024 };
+const MAX_OWN_BUDGETS: usize = 200;
+/// What larger paths share.
+const SHARED_BUDGET: CopyBudget = CopyBudget { entries: 4096, bytes: 32 * 1024 * 1024 };
 const MAX_DEPTH: usize = 16;
 const MAX_REMOVAL_DEPTH: usize = 128;
 /// The most entries to remove from what a command left in place of a protected path.
@@ -98,6 +101,7 @@ impl FileStamp {
 }
 
 /// The remaining entries and bytes to copy.
+#[derive(Clone, Copy)]
 struct CopyBudget {
     entries: usize,
     bytes: u64,
@@ -115,13 +119,13 @@ impl ProtectedCopies {
     /// Copies every protected path.
     pub(crate) fn new(policy: &Policy) -> ProtectedCopies {
         let mut copies = ProtectedCopies { copies: Vec::new(), problems: Vec::new() };
-        let mut budget = CopyBudget { entries: MAX_ENTRIES, bytes: MAX_BYTES };
+        let mut shared = SHARED_BUDGET;
         let mut bases: HashMap<&Path, Rc<OwnedFd>> = HashMap::new();
-        // A command can create any number of submodules. They must not use up the budget
+        // A command can create any number of submodules. They must not use up the budgets
         // of the paths that always exist, so short paths come first.
         let mut paths: Vec<&PathBuf> = policy.protected.iter().collect();
         paths.sort_by_key(|path| path.components().count());
-        for path in paths {
+        for (number, path) in paths.into_iter().enumerate() {
             let Some((root, name)) = containing_root(path, &policy.writable) else { continue };
             let base = match bases.get(root) {
                 Some(base) => Rc::clone(base),
@@ -132,7 +136,12 @@ impl ProtectedCopies {
                 }
             };
             let display = path.display().to_string();
-            match copy_path(&base, name, None, &mut budget) {
+            let own = (number < MAX_OWN_BUDGETS).then(|| copy_path(&base, name, None, &mut OWN_BUDGET.clone()));
+            let copied = match own {
+                Some(Ok(before)) => Ok(before),
+                Some(Err(_)) | None => copy_path(&base, name, None, &mut shared),
+            };
+            match copied {
                 Ok(before) => copies.copies.push(ProtectedCopy { base, name: name.to_owned(), display, before }),
                 Err(why) => copies.problems.push(format!("{display} is not watched: {why}")),
             }
@@ -174,7 +183,7 @@ impl ProtectedCopies {
 impl ProtectedCopy {
     /// A path that can no longer be read counts as changed.
     fn has_changed(&self) -> bool {
-        let mut budget = CopyBudget { entries: MAX_ENTRIES, bytes: MAX_BYTES };
+        let mut budget = SHARED_BUDGET;
         copy_path(&self.base, &self.name, Some(&self.before), &mut budget).map_or(true, |now| now != self.before)
     }
 }
@@ -495,6 +504,42 @@ mod tests {
             assert_eq!(fs::read_dir(scratch.join("outside")).unwrap().count(), 0, "{name}");
             fs::remove_dir_all(scratch).unwrap();
         }
+    }
+
+    #[test]
+    fn k1_a_large_protected_folder_does_not_keep_the_others_from_being_restored() {
+        let scratch = scratch("budget");
+        let root = scratch.join("root");
+        fs::create_dir_all(root.join(".devcontainer")).unwrap();
+        for number in 0..=SHARED_BUDGET.entries {
+            fs::write(root.join(format!(".devcontainer/{number}")), "").unwrap();
+        }
+        let copies = ProtectedCopies::new(&policy(&scratch));
+        fs::write(root.join(".git/hooks/pre-commit"), "evil").unwrap();
+        fs::write(root.join(".envrc"), "evil").unwrap();
+        let changes = copies.restore();
+        assert_eq!(changes.restored.len(), 2, "{changes:?}");
+        assert_eq!(changes.problems.len(), 1, "the large folder is named: {changes:?}");
+        assert_eq!(fs::read_to_string(root.join(".git/hooks/pre-commit")).unwrap(), "good");
+        assert!(!root.join(".envrc").exists());
+        fs::remove_dir_all(scratch).unwrap();
+    }
+
+    #[test]
+    fn k1_what_a_protected_link_leads_to_is_restored() {
+        let scratch = scratch("links");
+        let root = scratch.join("root");
+        fs::write(root.join("CLAUDE.md"), "good").unwrap();
+        symlink("CLAUDE.md", root.join("AGENTS.md")).unwrap();
+        fs::rename(root.join(".git/hooks"), root.join("githooks")).unwrap();
+        symlink("../githooks", root.join(".git/hooks")).unwrap();
+        let copies = ProtectedCopies::new(&policy(&scratch));
+        fs::write(root.join("AGENTS.md"), "evil").unwrap();
+        fs::write(root.join(".git/hooks/pre-commit"), "evil").unwrap();
+        assert_eq!(copies.restore().restored.len(), 2);
+        assert_eq!(fs::read_to_string(root.join("CLAUDE.md")).unwrap(), "good");
+        assert_eq!(fs::read_to_string(root.join("githooks/pre-commit")).unwrap(), "good");
+        fs::remove_dir_all(scratch).unwrap();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The key of a provider. A key from a command may expire: it is obtained again after its time, and once after the
+//! The key of a provider. A key from a command may expire: it is obtained again when it expires, and once after the
 //! provider refused it.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// How many earlier keys are still redacted.
 const MAX_REMEMBERED: usize = 16;
 
-/// A key. Clones share it, and what one renews, all use.
+/// A key. Clones share it: if one renews it, all use the new one.
 #[derive(Clone)]
 pub struct ApiKey {
     current: Arc<Mutex<Current>>,
@@ -31,7 +31,7 @@ struct Current {
 
 struct Renewal {
     obtain: ObtainKey,
-    /// How long a key is valid; until it is refused if none.
+    /// How long a key is valid; if none, until it is refused.
     ttl: Option<Duration>,
     /// One renewal at a time.
     running: tokio::sync::Mutex<()>,
@@ -74,7 +74,7 @@ impl ApiKey {
         self.renewal.is_some()
     }
 
-    /// The key as it is, even if its time is over.
+    /// The key as it is, even if it has expired.
     pub fn current(&self) -> Secret {
         self.lock().secret.clone()
     }
@@ -85,7 +85,7 @@ impl ApiKey {
         current.earlier.iter().chain([&current.secret]).cloned().collect()
     }
 
-    /// A key whose time is not over.
+    /// A key that has not expired.
     pub async fn valid(&self) -> Result<Secret, String> {
         let (secret, obtained) = {
             let current = self.lock();
@@ -98,7 +98,7 @@ impl ApiKey {
         }
     }
 
-    /// Another key than the one that was refused or is too old. A key that does not change is returned as it is.
+    /// A key other than the one that was refused or has expired. A key that does not change is returned as it is.
     pub async fn renewed_after(&self, old: &Secret) -> Result<Secret, String> {
         let Some(renewal) = &self.renewal else { return Ok(self.current()) };
         let _running = renewal.running.lock().await;

@@ -25,8 +25,8 @@ pub(crate) fn of(error: &reqwest::Error) -> ConnectionFailure {
     ConnectionFailure::Other
 }
 
-/// The address of the proxy that a connection to this URL goes through, if it can be to blame for the failure:
-/// once TLS speaks with the provider, the proxy did its part.
+/// The address of the proxy for connections to this URL, if it may have caused the failure:
+/// once TLS with the provider has started, the proxy is not the cause.
 pub(crate) fn proxy_in_the_way(url: &Url, failure: ConnectionFailure) -> Option<String> {
     use ConnectionFailure::{SelfSigned, Tls, UnknownAuthority};
     if matches!(failure, Tls | UnknownAuthority | SelfSigned) {
@@ -42,7 +42,7 @@ pub(crate) fn proxy_in_the_way(url: &Url, failure: ConnectionFailure) -> Option<
     }
 }
 
-/// What one error of the chain says. Most say only that something failed.
+/// The kind of one error in the chain. Most only say that something failed.
 fn failure_of(cause: &(dyn Error + 'static)) -> Option<ConnectionFailure> {
     if cause.is::<UnknownHost>() {
         return Some(ConnectionFailure::Dns);

@@ -1,5 +1,5 @@
 //! Exact token counts of a request. A vocabulary takes a tenth of a second and tens of megabytes to load, so it
-//! is loaded only where the estimate does not do, and the counting happens on a background thread.
+//! is loaded only where the estimate is not enough, and counting happens on a background thread.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -70,7 +70,7 @@ impl Exchange {
         }
     }
 
-    /// Sends one body, again if it may help, until the headers of a reply arrive.
+    /// Sends one body, with retries where they may help, until the headers of a reply arrive.
     async fn send<S: ExchangeSink>(
         &self,
         request: &ExchangeRequest<'_>,

@@ -7,7 +7,7 @@ use aside_core::rules::LeftOut;
 use crate::exchange::{ExchangeSink, ExchangeUpdate};
 use crate::update::{Front, Update};
 
-/// A front end never holds the provider back: it is called on the engine's thread and returns when it is done.
+/// A front end is always ready: it is called on the engine's thread and returns when it is done.
 pub(crate) struct FrontSink<'a> {
     pub(crate) front: &'a mut dyn Front,
     pub(crate) step: u32,

@@ -19,7 +19,7 @@ const MAX_REFUSAL: usize = 1 << 20;
 /// How long a refusal's body is read.
 const MAX_REFUSAL_TIME: Duration = Duration::from_secs(10);
 
-/// Longer than any run.
+/// A time limit that is never reached.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 #[derive(Debug, Clone, Copy)]

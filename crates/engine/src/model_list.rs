@@ -196,7 +196,7 @@ fn read_price(pricing: &Value) -> Option<Price> {
             Value::Number(number) => number.as_f64()?,
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
         };
-        // Gateways say -1 for a price that depends on the route. Rounding removes the error of the multiplication.
+        // Gateways report -1 for a price that depends on the route. Rounding removes the error of the multiplication.
         (price.is_finite() && price >= 0.0).then(|| (price * 1e6).round() / 1e6)
     };
     Some(Price {

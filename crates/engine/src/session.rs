@@ -27,7 +27,7 @@ use crate::totals::SessionTotals;
 /// How many steps a turn may take before the user is asked.
 pub const MAX_STEPS: u32 = 100;
 
-/// Everything that a turn needs. Storage follows along through the updates.
+/// Everything that a turn needs. The updates carry what is stored.
 #[derive(Debug)]
 pub struct Session {
     pub history: History,
@@ -39,17 +39,17 @@ pub struct Session {
     pub endpoint: Endpoint,
     pub tools: Toolbox,
     pub max_steps: u32,
-    /// A turn sends no more requests once it cost this much, in US dollars.
+    /// A turn sends no more requests once it has cost this much, in US dollars.
     pub max_cost: Option<f64>,
     /// The price of the model; none if unknown.
     pub price: Option<Price>,
-    /// What the requests used and cost so far.
+    /// What the requests have used and cost so far.
     pub totals: SessionTotals,
     /// Removes keys from errors and notices.
     pub redactor: Redactor,
     /// The repairs that providers accepted. They can be stored and given to the next session.
     pub learned_repairs: LearnedRepairs,
-    /// Counts tokens exactly where the estimate does not do. Without it, the estimate is always used.
+    /// Counts tokens exactly where the estimate is not enough. Without it, the estimate is always used.
     pub vocabularies: Option<Arc<dyn Vocabularies>>,
     /// Tools that are still loading.
     pub(crate) expected_tools: Option<ExpectedTools>,

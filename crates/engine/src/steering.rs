@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aside_core::message::Message;
 
-/// A handle for the front end. A message goes in after the current step of the turn. What is left in the
+/// A handle for the front end. A message is sent after the current step of the turn. What is left in the
 /// queue when the turn has ended was not sent.
 #[derive(Debug, Clone, Default)]
 pub struct SteeringQueue(Arc<Mutex<Vec<Message>>>);

@@ -23,7 +23,7 @@ impl Default for SessionTotals {
 }
 
 impl SessionTotals {
-    /// Adds a reply that came, whole or cut.
+    /// Adds a reply, complete or cut off.
     pub(crate) fn add_reply(&mut self, reply: &Reply, price: Option<&Price>, counting: UsageCounting) {
         let add = |sum: &mut Option<u64>, count: Option<u64>| {
             if let Some(count) = count {

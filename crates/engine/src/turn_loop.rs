@@ -34,7 +34,7 @@ const TOOL_GRACE: Duration = Duration::from_secs(2);
 /// What to do when the provider says that the conversation is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooLong {
-    /// Summarise the older turns and send the request again, once a turn.
+    /// Summarise the older turns and send the request again, once per turn.
     Compact,
     Report,
 }
@@ -121,7 +121,7 @@ impl Session {
         self.dialects.is_too_long(&format!("{} {code}", error.all_words()))
     }
 
-    /// A refusal, with what a front end needs to say what to do about it.
+    /// A refusal, with what a front end needs to tell the user what to do.
     fn refusal(&self, refusal: ProviderRefusal) -> ProviderError {
         let is_too_long = self.is_too_long(&refusal.error);
         let error = refusal.error.with_too_long(is_too_long);
@@ -220,7 +220,7 @@ impl Session {
         let (entries, messages): (Vec<EntryId>, Vec<&Message>) = self.history.branch().into_iter().unzip();
         let rules = self.endpoint.dialect.rules(Some(&self.endpoint.model));
         self.request_parameters = self.parameters.clone();
-        // The program that uses the engine may place its own.
+        // The program that uses the engine may set its own cache points.
         if self.parameters.cache_hints.is_empty() {
             self.request_parameters.cache_hints = rules::cache_hints(&rules.ask.cache, &messages, self.tools.specs());
         }
@@ -258,7 +258,7 @@ impl Session {
         outcome
     }
 
-    /// How the turn ends, if it cost as much as it may.
+    /// How the turn ends, if it has reached its cost limit.
     fn cost_limit_reached(&self, spent_before: f64) -> Option<TurnEnd> {
         let spent = self.totals.cost.amount()? - spent_before;
         let is_reached = self.max_cost.is_some_and(|most| spent >= most);

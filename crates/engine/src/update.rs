@@ -46,7 +46,7 @@ pub enum Update<'a> {
         call: &'a str,
         /// The last lines; the first of them may be cut.
         tail: &'a str,
-        /// How many lines it wrote so far.
+        /// How many lines it has written so far.
         n_lines: u64,
     },
     ToolEnded {

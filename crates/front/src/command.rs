@@ -13,14 +13,14 @@ use crate::question::QuestionId;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Command {
-    /// Begins a turn. During a turn, it waits for the end of it.
+    /// Starts a turn. During a turn, it waits for the turn to end.
     Prompt(String),
     /// A prompt whose attachments the front end names. Its text is literal: an `@` in it attaches nothing.
     PromptWith {
         text: String,
         attachments: Vec<Attachment>,
     },
-    /// A message for the running turn: it goes in after the current step. Without a turn, the same as a prompt.
+    /// A message for the running turn, sent to the model after the current step. Without a turn, the same as a prompt.
     Steer(String),
     Interrupt,
     /// Stop thinking and answer now.
@@ -48,14 +48,14 @@ pub enum Command {
     /// Summarise the older turns.
     Compact,
     Fork,
-    /// Undo the last turn; if it changed files, ask whether they go back too.
+    /// Undo the last turn; if it changed files, ask whether to restore them too.
     Undo,
-    /// Undo a part without a question. With `force`, files that changed since go back too.
+    /// Undo a part without a question. With `force`, files that changed since then are restored too.
     UndoOnly {
         part: UndoPart,
         force: bool,
     },
-    /// Do again what was undone last.
+    /// Redo what was undone last.
     Redo,
     /// Show what this session's tools changed, in one file or in all.
     Diff(Option<String>),
@@ -67,13 +67,13 @@ pub enum Command {
         name: String,
         arguments: String,
     },
-    /// Runs a command line of the user's, unconfined.
+    /// Runs a command line of the user outside the sandbox.
     Shell {
         command: String,
         output: ShellOutput,
     },
     /// Choose the colours of the screen, for later sessions too. The screen already uses them. Without a
-    /// theme: say which it is.
+    /// theme: show the current one.
     Theme(Option<ScreenTheme>),
     /// Choose who handles the mouse, for later sessions too.
     Mouse(MouseMode),
@@ -97,7 +97,7 @@ pub enum Attachment {
     File { path: PathBuf },
     /// A text with a name, such as a file that is not saved yet.
     Text { name: String, text: String },
-    /// A picture in Base64.
+    /// An image in Base64.
     Image { media_type: String, data: String },
 }
 
@@ -106,7 +106,7 @@ pub enum Attachment {
 pub enum TerminalAction {
     /// Copy to the clipboard.
     Copy(String),
-    /// Suspend until the shell resumes us.
+    /// Suspend the program until the shell resumes it.
     Suspend,
     Mouse(MouseMode),
     /// Open this text in the user's editor.

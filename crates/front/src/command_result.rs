@@ -1,6 +1,6 @@
-//! The result of a command, whose last lines are ours.
+//! The result of a command, to which aside adds lines at the end.
 
-/// How the lines begin that follow the output of a command.
+/// The beginnings of the lines that aside adds after the output of a command.
 const OUR_LINES: [&str; 9] = [
     "[exit code ",
     "[ended by ",
@@ -13,7 +13,7 @@ const OUR_LINES: [&str; 9] = [
     "[may be the sandbox: ",
 ];
 
-/// The output of a command without the lines about it that follow.
+/// The output of a command without the lines that aside added.
 pub fn without_status(result: &str) -> &str {
     let ours = |line: &str| {
         line.starts_with('[') && line.ends_with(']') && OUR_LINES.iter().any(|begins| line.starts_with(begins))

@@ -17,14 +17,14 @@ pub struct DeltaJoiner {
     sent: Option<Instant>,
 }
 
-/// Deltas that follow each other more closely than this are joined. Much less than a frame.
+/// Deltas that follow each other more closely than this are joined. Much shorter than a frame.
 const JOIN_WINDOW: Duration = Duration::from_millis(10);
 
 /// Joined deltas are sent before they exceed this, so that their buffers stay small.
 const MAX_JOINED: usize = 8 << 10;
 
 impl DeltaJoiner {
-    /// Keeps a delta back; anything else first sends the deltas before it. Returns whether the event
+    /// Holds back a delta; any other event first sends the deltas before it. Returns whether the event
     /// was a delta.
     pub fn join(&mut self, event: Event<'_>, send: impl FnOnce(Update)) -> bool {
         let Event::Grew { block, text } = event else {
@@ -43,7 +43,7 @@ impl DeltaJoiner {
         true
     }
 
-    /// Sends the deltas that were kept back, unless some were sent a moment before `now`.
+    /// Sends the deltas that were held back, unless some were sent just before `now`.
     pub fn flush_if_due(&mut self, now: Instant, send: impl FnOnce(Update)) {
         let is_due = self.sent.is_none_or(|sent| now.saturating_duration_since(sent) >= JOIN_WINDOW);
         if is_due && self.pending.is_some() {
@@ -52,12 +52,12 @@ impl DeltaJoiner {
         }
     }
 
-    /// How long deltas may still be kept back; `None` if there are none.
+    /// How long deltas may still be held back; `None` if there are none.
     pub fn due(&self) -> Option<Duration> {
         self.pending.is_some().then_some(JOIN_WINDOW)
     }
 
-    /// Sends the deltas that were kept back.
+    /// Sends the deltas that were held back.
     pub fn flush(&mut self, send: impl FnOnce(Update)) {
         if let Some((block, text)) = self.pending.take() {
             send(Update::Grew { block, text });

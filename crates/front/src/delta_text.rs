@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The text of one delta, or of several that were joined. If a joiner made it, its memory goes back
+/// The text of one delta, or of several that were joined. If a joiner created it, its memory goes back
 /// there when it is dropped.
 #[derive(Default)]
 pub struct DeltaText {

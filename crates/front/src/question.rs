@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct QuestionId(pub u64);
 
-/// A question that needs the user's permission before the session goes on.
+/// A question that needs the user's permission before the session continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingQuestion {
     pub id: QuestionId,

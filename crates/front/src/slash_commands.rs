@@ -39,7 +39,7 @@ table! {
     "compact", "", "summarise older turns now";
     "fork", "", "continue in a copy of this session";
     "undo", "[files|talk] [force]", "undo the last turn, or only its files or only the conversation; force: also files that changed since";
-    "redo", "", "do again what was undone";
+    "redo", "", "redo what was undone";
     "diff", "[FILE]", "show what tools changed in this session";
     "retry", "", "ask the last question again";
     "export", "[FILE]", "export the session to a file";
@@ -97,7 +97,7 @@ pub fn parse_shell(line: &str) -> Option<Command> {
         Some(command) => (command, ShellOutput::Model),
         None => (rest, ShellOutput::User),
     };
-    // `!` and `!!!` are an exclamation.
+    // `!` and `!!!` alone are ordinary text.
     let command = command.trim();
     let is_command = !command.is_empty() && !command.starts_with('!');
     is_command.then(|| Command::Shell { command: command.to_owned(), output })

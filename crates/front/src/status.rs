@@ -1,4 +1,4 @@
-//! The status line and the lists for completion.
+//! The status line and the completion lists.
 
 use aside_core::permission_question::Tier;
 use aside_core::settings::{Notify, ScreenTheme, ThinkingDisplay};
@@ -25,18 +25,18 @@ pub struct Status {
     /// The user switched thinking off.
     #[serde(default)]
     pub thinking_is_off: bool,
-    /// How strongly commands are confined; `None` if the user switched confinement off.
+    /// The sandbox tier of commands; `None` if the user switched the sandbox off.
     pub tier: Option<Tier>,
     /// What tools may do without a question; `None` if there are no tools.
     #[serde(default)]
     pub mode: Option<ToolMode>,
-    /// What the requests of this run cost; `None` if no price is known.
+    /// What the requests of this run have cost; `None` if no price is known.
     #[serde(default)]
     pub cost: Option<CostSoFar>,
     /// The name of the working directory.
     #[serde(default)]
     pub folder: Option<String>,
-    /// The branch that is checked out there.
+    /// The git branch that is checked out there.
     #[serde(default)]
     pub branch: Option<String>,
     /// What the next request would be; `None` while a turn runs, and before it is known.

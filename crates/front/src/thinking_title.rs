@@ -49,7 +49,7 @@ impl TitleReader {
         self.title.as_deref()
     }
 
-    /// The first title of all.
+    /// The first title in the text.
     pub fn first(&self) -> Option<&str> {
         self.first.as_deref()
     }

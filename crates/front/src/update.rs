@@ -46,7 +46,7 @@ pub enum Update {
         #[serde(with = "aside_core::json_value")]
         to: ProseKind,
     },
-    /// The block is complete, and its text is what its deltas said, where each item but the first begins
+    /// The block is complete, and its text is the same as its deltas, where each item but the first begins
     /// after a blank line. [`Update::Recorded`] has all of it.
     ClosedAsStreamed {
         #[serde(with = "aside_core::json_value")]
@@ -57,7 +57,7 @@ pub enum Update {
         /// The length of its signature and encrypted payload.
         sealed_bytes: usize,
     },
-    /// The final block, if it is more than what its deltas said. It takes precedence over them.
+    /// The final block, if it contains more than its deltas. It takes precedence over them.
     Closed {
         #[serde(with = "aside_core::json_value")]
         block: BlockId,
@@ -90,7 +90,7 @@ pub enum Update {
         call: String,
         /// The last lines; the first of them may be cut.
         tail: String,
-        /// How many lines it wrote so far.
+        /// How many lines it has written so far.
         n_lines: u64,
     },
     #[serde(with = "aside_core::json_value")]
@@ -129,7 +129,7 @@ pub enum Update {
         what: String,
         hint: Option<String>,
     },
-    /// A message for the running turn did not go in: the turn ended before, or the message names a file that
+    /// A message for the running turn was not sent: the turn ended first, or the message names a file that
     /// cannot be attached. The text goes back into the input.
     NotSteered {
         text: String,
@@ -152,7 +152,7 @@ pub enum Update {
     Interrupt,
     /// From a signal: stop the turn and quit.
     Quit,
-    /// From a signal: suspend until the shell resumes us.
+    /// From a signal: suspend the program until the shell resumes it.
     Suspend,
 }
 

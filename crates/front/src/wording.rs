@@ -4,7 +4,7 @@ use aside_core::connection_failure::ConnectionFailure;
 use aside_core::counted::counted;
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 
-/// Shown for a reply that contains only thinking (T6). The wording is specified.
+/// Shown for a reply that contains only thinking. Requirement T6 specifies the wording.
 pub const THINKING_ONLY: &str = "Model provided reasoning but no response. Try rephrasing your question.";
 
 /// The name of what a hint tells the user to use.

@@ -1,4 +1,4 @@
-//! Who sends a request: the key of a client and its tenant.
+//! Authenticates a request: finds the key of its client, and the tenant.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(crate) fn authenticate(
     let given = client_key(headers, query)
         .ok_or_else(|| refused("this gateway needs a key; send it as `Authorization: Bearer` or `x-api-key`"))?;
     let given = hash(&given);
-    // Every key is compared, and in constant time, so that the time tells nothing.
+    // Every key is compared, and in constant time, so that the duration reveals nothing.
     let mut found = None;
     for key in keys {
         if is_same(&key.hash, &given) {
@@ -76,7 +76,7 @@ fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     std::hint::black_box(difference) == 0
 }
 
-/// The key that a client sent, in any of the usual places.
+/// The key that a client sent, in any of the usual headers or in the query.
 fn client_key(headers: &HeaderMap, query: &str) -> Option<String> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let bearer = text("authorization").and_then(|value| {

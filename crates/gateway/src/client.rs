@@ -5,14 +5,14 @@
 pub(crate) struct Client {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// From a fixed list, so that clients cannot make up labels of metrics.
+    /// From a fixed list, so that clients cannot invent metric labels.
     pub(crate) label: &'static str,
 }
 
 /// The longest name or version in a receipt.
 const MAX_CHARS: usize = 80;
 
-/// Parts of a `User-Agent`, in lower case, and what they stand for. The first that occurs counts.
+/// Parts of a `User-Agent`, in lower case, and what they stand for. The first match counts.
 const KNOWN: [(&str, &str); 26] = [
     ("claude-cli", "claude-code"),
     ("claude-code", "claude-code"),

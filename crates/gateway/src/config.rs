@@ -1,4 +1,4 @@
-//! What the config files say, and the providers that it leads to. A reload replaces
+//! The checked config, and the providers that it names. A reload replaces
 //! all of it at once.
 
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ pub struct GatewayOptions {
     pub listen: Option<SocketAddr>,
     /// Instead of the store in the config.
     pub store: Option<StoreChoice>,
-    /// Nothing is changed; what would be is reported.
+    /// Changes nothing, and only reports what it would change.
     pub shadow: bool,
 }
 
@@ -122,7 +122,7 @@ impl Config {
         Providers { dialects: &self.dialects, tables: &self.tables, env: &env_var }
     }
 
-    /// What a client's name for a model stands for, in the order in which to try them.
+    /// The targets that a client's name for a model stands for, in the order in which to try them.
     pub(crate) fn names_for(&self, asked: &str) -> Vec<String> {
         let asked = asked.strip_prefix(CLAUDE_PREFIX).unwrap_or(asked);
         let is_provider = |id: &str| {
@@ -249,7 +249,7 @@ impl Config {
 
 pub(crate) fn no_keys(listen: SocketAddr) -> HintedError {
     HintedError::new(format!("listening on {listen} without a key would let everybody use your providers"))
-        .hint("make a key with aside serve key new NAME, or listen on 127.0.0.1")
+        .hint("create a key with aside serve key new NAME, or listen on 127.0.0.1")
 }
 
 fn with_hint(error: &HintedError) -> String {

@@ -1,4 +1,4 @@
-//! Makes sessions of the conversations that pass through, so that they can be searched
+//! Stores the conversations of clients as sessions, so that they can be searched
 //! and continued like any other session.
 
 use std::num::NonZeroUsize;
@@ -116,7 +116,7 @@ impl SessionWriter {
                     }
                 }
                 Job::Flush(end) => {
-                    // Whoever asked may be gone.
+                    // The caller may no longer be waiting.
                     let _gone = end.send(());
                 }
             }
@@ -145,7 +145,7 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Where the conversation stands that a turn continues. None if it is not recorded.
+    /// The end of the conversation that a turn continues. None if it is not recorded.
     fn end_of(&mut self, turn: &RecordedTurn, previous: &Message) -> aside_store::Result<Option<ConversationEnd>> {
         let Some(parent) = &turn.parent else { return Ok(None) };
         if let Some(end) = self.ends.get(parent) {
@@ -168,7 +168,7 @@ impl SessionWriter {
         }
     }
 
-    /// A session for a conversation. If there is one that another client has continued otherwise, it gets a new id.
+    /// A session for a conversation. It gets a new id if the usual one is already taken.
     fn create(&self, turn: &RecordedTurn, history: &[&Message]) -> aside_store::Result<SessionId> {
         let id = session_id(&turn.conversation);
         let id = if self.store.session(&id).is_ok() { None } else { Some(id) };
@@ -182,7 +182,7 @@ impl SessionWriter {
     }
 }
 
-/// The session's id of a conversation, the same in every process.
+/// The id of a conversation's session, the same in every process.
 fn session_id(conversation: &str) -> SessionId {
     let letter = |byte: &u8| LETTERS.get(usize::from(byte & 31)).copied().map_or('0', char::from);
     SessionId::new(ids::hash(conversation).iter().take(ID_LENGTH).map(letter).collect::<String>())
@@ -249,7 +249,7 @@ mod tests {
         let history = [system, a.clone(), message(Role::Assistant, "one."), b.clone()];
         writer.write(&turn(Some("r1"), "r2", &history, "two.")).expect("written");
         assert_eq!(texts(store.as_ref()), [["one?", "one.", "two?", "two."]]);
-        // The same question again is a branch, found without what the first writer knew.
+        // The same question again is a branch. This writer does not know what the first one kept in memory.
         let mut writer = SessionWriter::new(Arc::clone(&store));
         writer.write(&turn(Some("r1"), "r3", &history, "2.")).expect("written");
         assert_eq!(texts(store.as_ref()), [["one?", "one.", "two?", "2."]]);

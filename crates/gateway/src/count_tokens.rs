@@ -50,7 +50,7 @@ impl RequestContext {
     /// None if the provider has no such count.
     async fn provider_count(&self, protocol: Protocol, target: &Target, body: &str) -> Option<GatewayResponse> {
         let endpoint = &target.endpoint;
-        // A path of the provider's own has no place for this request.
+        // If the provider has a path of its own, the path for counting is unknown.
         if endpoint.access.path.is_some() {
             return None;
         }
@@ -84,7 +84,7 @@ impl RequestContext {
         String::from_utf8(answer).ok().map(|answer| json_response(200, target.redactor.clean(&answer)))
     }
 
-    /// What the encoded request has, by our own estimate.
+    /// Our own estimate for the encoded request.
     fn estimate(&self, protocol: Protocol, target: &Target, body: &str) -> Result<u64, GatewayError> {
         let endpoint = &target.endpoint;
         let generic = self.config.dialects.generic(protocol);

@@ -1,4 +1,4 @@
-//! Errors of the gateway itself, in the shape of the client's protocol.
+//! Errors of the gateway itself, in the format of the client's protocol.
 
 use aside_core::event::ProviderError;
 use aside_core::protocol::Protocol;
@@ -82,7 +82,7 @@ impl GatewayError {
         GatewayError::new(ErrorKind::BadRequest, message)
     }
 
-    /// The response in the client's shape.
+    /// The response in the format of the client's protocol.
     pub(crate) fn response(&self, protocol: Protocol) -> GatewayResponse {
         let is_openai = matches!(protocol, Protocol::OpenaiChat | Protocol::OpenaiResponses);
         let code = (is_openai && self.kind == ErrorKind::UnknownModel).then(|| "model_not_found".to_owned());

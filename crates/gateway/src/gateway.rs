@@ -1,4 +1,4 @@
-//! The state that all requests share, and the way of a request to its answer.
+//! The state that all requests share, and the path of a request to its response.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -63,7 +63,7 @@ pub struct Gateway {
     new_key_file: Option<PathBuf>,
     /// The keys in the store. They are read again when they change.
     stored_keys: RwLock<Vec<Arc<ServeKey>>>,
-    /// Whether there was ever a key. A gateway whose last key is revoked stays closed.
+    /// Whether there was ever a key. Once the last key is revoked, requests without a key are still refused.
     had_keys: AtomicBool,
     draining: AtomicBool,
     body_memory: BodyMemory,
@@ -134,7 +134,7 @@ impl Gateway {
         }
     }
 
-    /// The file with the key of the store, if it was made just now. Whoever has it can read the memory.
+    /// The file with the store key, if it was just created. Anyone who has it can read the memory.
     pub fn new_key_file(&self) -> Option<&Path> {
         self.new_key_file.as_deref()
     }
@@ -154,11 +154,11 @@ impl Gateway {
         self.memory.refresh_tenants().await.map_err(failed)
     }
 
-    /// Keeps up with the store: keys that other processes add or revoke, and rows that expire. Runs until it is
+    /// Follows changes of the store: keys that other processes add or revoke, and rows that expire. Runs until it is
     /// dropped.
     pub async fn follow_store(&self) {
         let mut known = self.memory.revision().await.ok();
-        // What was left over from the last run goes first.
+        // First delete what expired since the last run.
         let mut tidied: Option<Instant> = None;
         loop {
             tokio::time::sleep(STORE_POLL).await;
@@ -176,7 +176,7 @@ impl Gateway {
         }
     }
 
-    /// Takes the new key if another process has sealed the store with it. A key in the environment needs a restart;
+    /// Takes the new store key if another process has rotated it. A key in the environment needs a restart;
     /// until then, known tenants keep their memory and new ones have none.
     async fn follow_rotation(&self) {
         if !self.memory.has_another_key(now()).await.unwrap_or(false) {
@@ -193,7 +193,7 @@ impl Gateway {
         }
     }
 
-    /// Deletes what has expired, and the oldest conversations of tenants that have too much.
+    /// Deletes what has expired, and the oldest conversations of tenants above their limit.
     async fn tidy_store(&self) -> Result<(), StoreError> {
         self.memory.expire(now()).await?;
         if let Some(most) = self.config().serve.tenant_bytes {
@@ -260,7 +260,7 @@ impl Gateway {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the config again. A broken one is refused and the old one stays; so do the addresses, which need a
+    /// Reads the config again. If it is invalid, the old one stays in effect. Addresses always stay, and need a
     /// restart.
     pub fn reload(&self) -> Result<(), HintedError> {
         let config = Config::load(&self.options)?;
@@ -358,7 +358,7 @@ impl Gateway {
         context.route(route, body).await
     }
 
-    /// Pages that need no key.
+    /// Paths that need no key.
     fn public_page(&self, config: &Config, route: &Route) -> Option<GatewayResponse> {
         match route {
             Route::Root => Some(text_response(200, "Ollama is running: aside gateway; see /v1/models\n")),

@@ -42,7 +42,7 @@ pub(crate) struct Call {
     pub(crate) response: Option<ResponseRequest>,
 }
 
-/// The result of an attempt.
+/// The result of trying one target.
 pub(crate) enum Attempted {
     /// The answer for the client, good or bad.
     Answered(GatewayResponse),
@@ -131,7 +131,7 @@ impl RequestContext {
 }
 
 impl RequestContext {
-    /// Puts the target first that can continue the open tool loop: only its issuer can read opaque thinking.
+    /// Moves the target that can continue the open tool loop to the front: only the issuer can read opaque thinking.
     async fn pinned_first(&self, mut targets: Vec<Arc<Target>>, protocol: Protocol, body: &str) -> Vec<Arc<Target>> {
         let Some(first) = targets.first().filter(|_| targets.len() > 1) else { return targets };
         let read = self.recall(protocol, first, &first.settings, body).await.ok();
@@ -167,7 +167,7 @@ impl Call {
         let is_same = target.protocol() == protocol;
         let read = match context.recall(protocol, &target, &settings, &body.text).await {
             Ok(read) => Some(Arc::new(read)),
-            // The provider of the same protocol says it better.
+            // A provider of the same protocol has the better error message.
             Err(_) if is_same => None,
             Err(error) => return Err(error),
         };
@@ -207,7 +207,7 @@ impl Call {
         Attempted::failed(response, receipt)
     }
 
-    /// The same for an error that another target would have too.
+    /// The same for an error that every other target would return too.
     pub(crate) fn final_error(&self, error: &GatewayError, receipt: Receipt) -> Attempted {
         match self.error(error, receipt) {
             Attempted::Failed(failed) => {

@@ -28,7 +28,8 @@ impl AllowedHosts<'_> {
         }
         match headers.get("origin") {
             Some(origin) if !self.origins.iter().any(|known| known.as_bytes() == origin.as_bytes()) => {
-                let message = "requests of web pages are refused; add the page's origin to [serve] origins to allow it";
+                let message =
+                    "requests from web pages are refused; add the page's origin to [serve] origins to allow it";
                 Err(GatewayError::new(ErrorKind::ForeignOrigin, message))
             }
             Some(_) | None => Ok(()),

@@ -1,4 +1,4 @@
-//! Makes, lists and revokes the keys of clients, forgets tenants, and changes the key of the store.
+//! Creates, lists and revokes client keys, deletes tenants, and rotates the store key.
 
 use aside_memory::{ClientKeyRow, StoreError};
 use aside_session::HintedError;
@@ -10,7 +10,7 @@ use crate::gateway::now;
 use crate::ids::{hash_text, new_client_key};
 use crate::memory_setup::{self, OpenedMemory, RotatedKey};
 
-/// The row that keeps a gateway closed after its last key was revoked. No key has its hash.
+/// The row that makes a gateway require a key even after the last one was revoked. No key has its hash.
 const CLOSED: &str = "(closed)";
 
 /// The keys of a gateway, in its config and in its store.
@@ -20,7 +20,7 @@ pub struct KeyAdmin {
     serve: ServeTable,
 }
 
-/// A key that was just made.
+/// A key that was just created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
     /// Shown once.
@@ -121,7 +121,7 @@ impl KeyAdmin {
         }
     }
 
-    /// Seals the store with a new key.
+    /// Encrypts the store with a new key.
     pub async fn rotate_store_key(&self) -> Result<RotatedKey, HintedError> {
         memory_setup::rotate(&self.opened).await
     }
@@ -130,7 +130,7 @@ impl KeyAdmin {
     pub async fn forget_tenant(&self, name: &str) -> Result<(), HintedError> {
         match self.opened.memory.forget_tenant(name).await.map_err(store_error)? {
             true => Ok(()),
-            false => Err(HintedError::new(format!("nothing is remembered of a tenant `{name}`"))),
+            false => Err(HintedError::new(format!("nothing is stored for tenant `{name}`"))),
         }
     }
 }

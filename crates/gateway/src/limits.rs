@@ -1,4 +1,4 @@
-//! How much each key has used in the current window of the calendar.
+//! How much each key has used in the current calendar window.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,16 @@ use aside_session::serve_table::{Limit, LimitKind, LimitWindow, ServeKey};
 use crate::config::Target;
 use crate::error_response::{ErrorKind, GatewayError};
 
-/// Amounts are stored in millionths, so that money has no rounding to speak of.
+/// Amounts are stored in millionths, so that rounding of money is negligible.
 const PARTS: f64 = 1e6;
 
-/// The longest window: what began earlier counts no more.
+/// The longest window; one that began earlier is over.
 const LONGEST_WINDOW: u64 = LimitWindow::Day.seconds();
 
 /// The amounts that keys have used, in this process and in the others of the same store.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    /// The name of this process in the store. An earlier process is another one, so its amounts count as well.
+    /// The name of this process in the store. A process has a new name after a restart, so earlier amounts still count.
     replica: String,
     used: Mutex<UsedAmounts>,
 }
@@ -143,7 +143,7 @@ impl Limits {
         }
     }
 
-    /// What the store does not know yet. [`Limits::not_saved`] takes it back if the store does not answer.
+    /// What the store does not know yet. If the store does not answer, give it back to [`Limits::not_saved`].
     pub(crate) fn to_save(&self) -> Vec<SpendRow> {
         let mut used = self.used();
         let unsaved = std::mem::take(&mut used.unsaved);
@@ -155,12 +155,12 @@ impl Limits {
         self.used().unsaved.extend(rows.iter().filter_map(Counter::of_row));
     }
 
-    /// When the oldest window began that still counts, in seconds since 1970.
+    /// When the oldest window that still counts began, in seconds since 1970.
     pub(crate) fn oldest_window(now: u64) -> i64 {
         i64::try_from(now - now % LONGEST_WINDOW).unwrap_or(0)
     }
 
-    /// Takes over what the store knows of all processes.
+    /// Adopts the totals of all processes from the store.
     pub(crate) fn set_others(&self, rows: &[SpendRow]) {
         let mut others: HashMap<Counter, f64> = HashMap::new();
         for row in rows.iter().filter(|row| row.replica != self.replica) {

@@ -1,4 +1,4 @@
-//! Opens the memory that the config asks for, with the key that seals it.
+//! Opens the memory that the config asks for, with its store key.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,28 +10,28 @@ use aside_session::{HintedError, keyring};
 use crate::config::{Config, GatewayOptions};
 use crate::gateway::now;
 
-/// The variable and the entry of the keyring that hold the store's key.
+/// The variable and the keyring entry for the store key.
 const KEY_VARIABLE: &str = "ASIDE_STORE_KEY";
 const KEYRING_ENTRY: &str = "gateway-store";
 
-/// The variable with the key to which a rotation changes.
+/// The variable with the new key for a rotation.
 const NEW_KEY_VARIABLE: &str = "ASIDE_STORE_KEY_NEW";
 
 /// Where replies wait while a shared store is down, and how many bytes of them.
 const SPILL_FILE: &str = "gateway-spill.db";
 const SPILL_BYTES: u64 = 64 << 20;
 
-/// Where the store's key comes from.
+/// Where the store key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeySource {
     Variable,
     Keyring,
-    /// Next to the database. Made just now, or found.
+    /// In a file next to the database, created just now or found.
     File {
         path: PathBuf,
         file: KeyFile,
     },
-    /// Nothing outlives this process.
+    /// Random; nothing encrypted with it can be read after this process ends.
     NotKept,
 }
 
@@ -50,12 +50,13 @@ pub(crate) async fn open(options: &GatewayOptions, config: &Config) -> Result<Op
         (opened, _) => opened,
     };
     let memory = opened.map_err(|error| {
-        HintedError::new(error.to_string()).hint("--store none runs without a memory; nothing lost is then restored")
+        HintedError::new(error.to_string())
+            .hint("--store none runs without a memory; lost thinking is then not restored")
     })?;
     Ok(OpenedMemory { memory, key_source })
 }
 
-/// A rotation that was interrupted after the store was sealed has left the new key next to the old one.
+/// A rotation that was interrupted after the store was encrypted again has left the new key next to the old one.
 async fn finish_rotation(options: &GatewayOptions, config: &Config, path: &Path) -> Result<Memory, StoreError> {
     let new = new_key_path(path);
     let key = StoreKey::read_file(&new).map_err(|_| StoreError::WrongKey)?;
@@ -96,7 +97,7 @@ pub(crate) fn data_folder(options: &GatewayOptions) -> Result<&PathBuf, HintedEr
         HintedError::new("there is no data folder").hint("set HOME, or ASIDE_DATA_DIR to a folder, or --store none")
     })?;
     aside_session::create_private_folder(folder)
-        .map_err(|error| HintedError::new(format!("cannot make {}: {error}", folder.display())))?;
+        .map_err(|error| HintedError::new(format!("cannot create {}: {error}", folder.display())))?;
     Ok(folder)
 }
 
@@ -129,7 +130,7 @@ fn invalid(error: StoreKeyError) -> HintedError {
     HintedError::new(error.to_string())
 }
 
-/// Where a new key waits until the store is sealed with it.
+/// Where a new key is kept until the store is encrypted with it.
 fn new_key_path(path: &Path) -> PathBuf {
     path.with_extension("key.new")
 }
@@ -142,7 +143,7 @@ pub struct RotatedKey {
     pub remedy: Option<String>,
 }
 
-/// Seals the store with a new key.
+/// Encrypts the store with a new key.
 pub(crate) async fn rotate(opened: &OpenedMemory) -> Result<RotatedKey, HintedError> {
     let failed = |error: StoreError| HintedError::new(error.to_string());
     let OpenedMemory { memory, key_source } = opened;

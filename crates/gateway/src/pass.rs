@@ -1,4 +1,4 @@
-//! Everything of a provider that the gateway does not understand: bytes in, bytes
+//! Requests that the gateway does not understand, passed on to a provider: bytes in, bytes
 //! out, with the provider's key.
 
 use aside_core::wire::{Destination, http_get};
@@ -83,7 +83,7 @@ fn served_elsewhere(rest: &str) -> Option<&'static str> {
     SERVED.iter().find(|(end, _)| path.ends_with(&end.to_ascii_lowercase())).map(|(_, served)| *served)
 }
 
-/// Whether a provider reads the path as it stands here. Otherwise it could reach what is served elsewhere, past the
+/// Whether a provider reads the path as written here. Otherwise it could reach what is served elsewhere, past the
 /// limits of the key. An empty last segment is a slash at the end.
 fn is_plain_path(rest: &str) -> bool {
     let is_special = |letter: char| letter.is_control() || matches!(letter, '%' | '?' | '#' | '\\' | ';');

@@ -118,7 +118,7 @@ impl RequestContext {
             for message in request.messages.iter_mut().filter(|message| message.role == Role::Assistant) {
                 remove_details(message);
                 remove_native_items(message);
-                // A seal that is not ours was made by somebody else, and so was an item that only it understands.
+                // A seal that is not ours has another issuer, and so has an item that only the issuer understands.
                 let has_unmodelled = message.blocks.iter().any(|block| matches!(block, Block::Unmodelled(_)));
                 if !has_unmodelled && !message.thinking().any(|thinking| thinking.seals().is_some()) {
                     message.origin = Some(origin.clone());
@@ -191,7 +191,7 @@ pub(crate) struct LossCounts {
     pub(crate) restored: Vec<(Evidence, u64)>,
     /// The provider would have refused the request.
     pub(crate) refused: u64,
-    /// The model would have lost its thinking in silence.
+    /// The model would have silently lost its thinking.
     pub(crate) silent: u64,
 }
 
@@ -236,19 +236,19 @@ impl Receipt {
     }
 }
 
-/// The marks of a reply in a translated stream.
+/// Marks a reply in a translated stream, so that it is recognised when the client sends it back.
 #[derive(Debug)]
 pub(crate) struct StreamMarks<'a> {
     ids: &'a IdSource,
     protocol: Protocol,
     pub(crate) draft: Option<ReplyDraft>,
     n_invented: u32,
-    /// The ids that calls have got already, when a reply is written once more.
+    /// The ids that calls already have, when a reply is written a second time.
     known_ids: VecDeque<String>,
     carried: Option<CarriedReply>,
 }
 
-/// Without a store, the client carries the thinking itself, in sealed form.
+/// Without a store, the client keeps the thinking itself, in encrypted form.
 #[derive(Debug)]
 struct CarriedReply {
     fold: Fold,
@@ -267,7 +267,7 @@ impl StreamMarks<'_> {
         StreamMarks { ids, protocol, draft, n_invented: 0, known_ids: VecDeque::new(), carried }
     }
 
-    /// The same marks for writing the same reply once more.
+    /// The same marks, for writing the same reply a second time.
     pub(crate) fn again(self) -> Self {
         let known_ids = self.draft.iter().flat_map(|draft| draft.minted_ids()).map(str::to_owned).collect();
         StreamMarks { n_invented: 0, known_ids, ..self }

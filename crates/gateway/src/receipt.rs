@@ -1,4 +1,4 @@
-//! What was done to a request, for the client's user: a receipt without any text of
+//! Receipts: what was done to a request. By default a receipt contains no text of
 //! the conversation.
 
 use std::collections::VecDeque;
@@ -76,7 +76,7 @@ impl RequestTexts {
     }
 }
 
-/// A text that is not too long for a receipt. What is missing is said.
+/// A text, cut if it is too long for a receipt, with a note about what is missing.
 fn cut(text: &str) -> String {
     let (kept, rest) = split_within(text, MAX_REQUEST_BYTES);
     if rest.is_empty() { kept.to_owned() } else { format!("{kept}… ({} more bytes)", rest.len()) }
@@ -102,7 +102,7 @@ pub(crate) struct Receipt {
     pub(crate) left_out: Vec<Value>,
     pub(crate) counts: RepairCounts,
     pub(crate) losses: LossCounts,
-    /// Whose receipts it is stored with. None if the store does not answer.
+    /// The tenant with which it is stored. None if the store does not answer.
     pub(crate) stored_for: Option<Arc<Tenant>>,
     pub(crate) usage: Option<Usage>,
     pub(crate) timing: Timing,
@@ -374,7 +374,7 @@ impl ReceiptLog {
         found.map(|receipt| receipt.whole.clone())
     }
 
-    /// The newest of a tenant, of one client or of all; only those before a request if that is known.
+    /// The newest receipts of a tenant, of one client or of all; only those older than `before` if it is given.
     pub(crate) fn list(&self, tenant: &str, client: Option<&str>, before: Option<&str>) -> Vec<Value> {
         let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits =

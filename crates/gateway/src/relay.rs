@@ -1,5 +1,5 @@
-//! Sends a reply to a client while it arrives: bounded buffers, signs of life, and
-//! the end of the reply held back until it is recorded.
+//! Sends a reply to a client while it arrives, with bounded buffers and keep-alives;
+//! the end of the reply is held back until it is recorded.
 
 use std::io;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ pub(crate) struct Relay {
 }
 
 /// Measures how long nothing was sent. A new timer for every chunk would cost more than passing the chunk on, so there
-/// is one for the whole reply, which is late at most once for each time it was set.
+/// is one timer for the whole reply.
 #[derive(Debug)]
 struct Silence {
     since: Instant,
@@ -45,7 +45,7 @@ struct Silence {
 
 impl Silence {
     fn new(limit: Duration) -> Silence {
-        // A longer one could not be added to a time.
+        // A longer limit could overflow the clock.
         let limit = limit.min(MAX_SILENCE);
         Silence { since: Instant::now(), limit, timer: Box::pin(tokio::time::sleep(limit)) }
     }
@@ -54,7 +54,7 @@ impl Silence {
         self.since = Instant::now();
     }
 
-    /// Waits until it has lasted as long as the limit, and begins anew.
+    /// Waits until the silence has lasted as long as the limit, and starts over.
     async fn lasts(&mut self) {
         loop {
             self.timer.as_mut().await;
@@ -71,12 +71,12 @@ impl Silence {
     }
 }
 
-/// How the parts of a reply are separated, and so where a sign of life may stand.
+/// How the parts of a reply are separated, and so where a keep-alive may be inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelayFraming {
     /// Events; Anthropic's clients expect its ping.
     Events { ping: bool },
-    /// Lines or one body, which can contain nothing else.
+    /// Lines or one body, which have no room for a keep-alive.
     Plain,
 }
 
@@ -119,11 +119,11 @@ impl Relay {
 
     /// Breaks the connection, as the provider did.
     pub(crate) async fn abort(&mut self, why: &str) {
-        // A client that is gone needs no abort.
+        // A client that has disconnected needs no abort.
         let _gone = self.chunks.send(Err(io::Error::other(why.to_owned()))).await;
     }
 
-    /// Tells a silent stream's client that the gateway is there, if that is possible now.
+    /// Sends a keep-alive on a silent stream, if that is possible now.
     pub(crate) async fn sign_of_life(&mut self) -> Result<(), ClientGone> {
         match self.framing.sign_of_life().filter(|_| self.between_frames) {
             Some(bytes) => self.chunks.send(Ok(Bytes::from_static(bytes))).await.map_err(|_| ClientGone),
@@ -131,7 +131,7 @@ impl Relay {
         }
     }
 
-    /// Waits until the client should get a sign of life, or is gone.
+    /// Waits until the client should get a keep-alive, or has disconnected.
     pub(crate) async fn silence(&mut self) -> Result<(), ClientGone> {
         tokio::select! {
             biased;
@@ -140,7 +140,7 @@ impl Relay {
         }
     }
 
-    /// Waits for `work`, with signs of life in between.
+    /// Waits for `work`, with keep-alives in between.
     pub(crate) async fn wait_for<T>(&mut self, work: impl Future<Output = T>) -> Result<T, ClientGone> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -154,7 +154,7 @@ impl Relay {
     }
 }
 
-/// Where the last frame of a reply begins in a chunk, if the chunk seems to have it. A wrong guess only delays
+/// Where the last frame of a reply begins in a chunk, if the chunk seems to contain it. A wrong guess only delays
 /// the rest of the chunk until the next one arrives.
 pub(crate) fn terminal_frame(protocol: Protocol, chunk: &[u8]) -> Option<usize> {
     let at = TerminalMarkers::of(protocol).iter().filter_map(|marker| marker.find(chunk)).min()?;

@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::tool_names::{ClientTool, ToolNames, freeform_input};
 
-/// What stands before and after thinking inside an answer.
+/// The text before and after thinking inside an answer.
 const TAGS: (&str, &str) = ("<think>\n", "\n</think>\n\n");
 const DETAILS: (&str, &str) = ("<details>\n<summary>Thinking</summary>\n\n", "\n\n</details>\n\n");
 
-/// Gives the marks by which a reply is recognised when the client sends it back.
+/// Provides the marks by which a reply is recognised when the client sends it back.
 pub(crate) trait ReplyMarks {
     /// The client's id for a call.
     fn call_id(&mut self, given: Option<&str>) -> String;
@@ -97,7 +97,7 @@ pub(crate) struct ReplyShaper<'a, M> {
     n_out: u32,
 }
 
-/// What became of a block.
+/// What a block was converted to.
 #[derive(Debug)]
 enum ShapedBlock {
     Same(BlockId),

@@ -25,7 +25,7 @@ pub(crate) struct RequestBody {
 }
 
 impl RequestBody {
-    /// A body that was made here.
+    /// A body that was created here.
     pub(crate) fn new(text: String, memory: &BodyMemory) -> Result<RequestBody, GatewayError> {
         let mut share = MemoryShare { memory: memory.clone(), bytes: 0 };
         share.grow(text.len())?;

@@ -25,11 +25,11 @@ const MAX_CHAIN: usize = 10_000;
 const PAGE: usize = 20;
 const MAX_PAGE: usize = 100;
 
-/// The id of a reply stands in its first bytes.
+/// The id of a reply is in its first bytes.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_ID: usize = 512;
 
-/// What is kept of a response beside its thinking.
+/// What is kept of a response besides its thinking.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptResponse {
     /// The id of the response that it continues.
@@ -63,7 +63,7 @@ pub(crate) struct ResponseRequest {
     own: Arc<RequestBody>,
     /// The response of ours that it continues.
     pub(crate) previous: Option<String>,
-    /// False if the client wants it not to be kept.
+    /// False if the client does not want it to be kept.
     pub(crate) is_kept: bool,
 }
 
@@ -82,7 +82,7 @@ impl ResponseRequest {
     }
 }
 
-/// The items of a request. A plain text is a message of the user.
+/// The items of a request. A plain text is a user message.
 fn input_items(body: &str) -> Vec<Box<RawValue>> {
     #[derive(Deserialize)]
     struct Input<'a> {
@@ -151,7 +151,7 @@ impl RequestContext {
         let previous = members.get("previous_response_id").and_then(Value::as_str);
         let mut request = ResponseRequest { own: Arc::clone(&body), previous: None, is_kept };
         let (Some(previous), Some(tenant)) = (previous, self.tenant().await) else { return Ok((body, request)) };
-        // An id that is not ours is for the provider that gave it.
+        // An id that is not ours belongs to the provider that issued it.
         let Some(id) = tenant.read_response_id(previous) else { return Ok((body, request)) };
         let Some(kept) = self.conversation(&tenant, id).await else { return Ok((body, request)) };
         let mut items: Vec<Box<RawValue>> = Vec::new();
@@ -208,7 +208,7 @@ impl RequestContext {
         let Some(tenant) = self.tenant().await else { return Ok(missing()) };
         let memory = &self.gateway.memory;
         let Some(own) = tenant.read_response_id(id) else {
-            // Other tenants may have the same provider, so only what this tenant got is asked for.
+            // Other tenants may use the same provider, so only ids that this tenant got are requested.
             let found = memory.reply_with_response_id(&tenant, id).await.ok().flatten();
             return match found {
                 Some(reply) => self.ask_issuer(&reply, id, action, body).await,
@@ -270,7 +270,7 @@ impl RequestContext {
         })
     }
 
-    /// Passes the request on to the provider that gave the response its id.
+    /// Passes the request on to the provider that issued the id.
     async fn ask_issuer(
         &self,
         reply: &StoredReply,
@@ -295,7 +295,7 @@ impl RequestContext {
     }
 }
 
-/// The words of the API for an id that it does not know.
+/// The error of the API for an unknown id.
 fn not_found(id: &str) -> Value {
     let error = json!({
         "message": format!("Response with id '{id}' not found."),
@@ -306,7 +306,7 @@ fn not_found(id: &str) -> Value {
     json!({ "error": error })
 }
 
-/// Finds the id that a provider gives its response, in the first bytes of the reply.
+/// Finds the id of a provider's response in the first bytes of the reply.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseIdFinder {
     head: Vec<u8>,
@@ -315,7 +315,7 @@ pub(crate) struct ResponseIdFinder {
 }
 
 impl ResponseIdFinder {
-    /// One that looks for nothing, if the protocol has no such ids.
+    /// Looks for nothing if the protocol has no such ids.
     pub(crate) fn new(protocol: Protocol) -> ResponseIdFinder {
         ResponseIdFinder { is_done: protocol != Protocol::OpenaiResponses, ..ResponseIdFinder::default() }
     }

@@ -26,9 +26,9 @@ pub(crate) enum Route {
         id: String,
         action: ResponseAction,
     },
-    /// A WebSocket, which clients replace with HTTP after a 426.
+    /// A WebSocket request; clients use HTTP instead after a 426.
     WebSocket,
-    /// Anything else of a provider, as it is.
+    /// Any other request to a provider, passed on unchanged.
     Pass {
         provider: String,
         rest: String,

@@ -64,11 +64,11 @@ const NOT_FORWARDED: [&str; 10] = [
     "expect",
 ];
 
-/// What is sent to the provider.
+/// The decision about what to send to the provider.
 enum Prepared<'a> {
     /// This body.
     Body(Cow<'a, str>),
-    /// The request must be encoded anew.
+    /// The request must be encoded again.
     Encode,
     /// The provider would refuse it, and nothing helps.
     Refuse(Box<BrokenRule>),
@@ -109,7 +109,7 @@ impl Call {
     fn prepare<'a>(&self, body: &'a str, receipt: &mut Receipt) -> Prepared<'a> {
         let endpoint = &self.target.endpoint;
         let judged = |body: &str| judge(&endpoint.dialect, &endpoint.model, &[], body, IssuedThinking::Unknown);
-        // What cannot be read here is for the provider to refuse.
+        // If it cannot be read here, the provider decides whether to refuse it.
         let (Some(read), Ok(before)) = (self.read.as_deref(), judged(body)) else {
             return Prepared::Body(Cow::Borrowed(body));
         };
@@ -173,7 +173,7 @@ impl Call {
         Attempted::Answered(answer)
     }
 
-    /// Sends a body, once more with another key if the provider refuses one that can be renewed.
+    /// Sends a body; if the provider refuses the key and it can be renewed, sends it once more with the new key.
     async fn forward_with_key(&self, body: &Arc<String>) -> Result<Result<HttpReply, CallError>, GatewayError> {
         let endpoint = &self.target.endpoint;
         let key = endpoint.valid_key().await.map_err(|error| no_key(&self.target, &error))?;
@@ -335,7 +335,7 @@ impl Call {
         receipt.timing = timing;
         self.finish(ended, receipt, draft).await;
         if let Some(bytes) = held {
-            // Without the client, nothing is left to do.
+            // The client has disconnected, so nothing is left to do.
             let _gone = relay.send(bytes).await;
         }
         if let Ok(Err(why)) = result {
@@ -441,7 +441,7 @@ impl Call {
     }
 }
 
-/// A reply that passes by.
+/// A reply that is being passed on, and what is learned from it.
 struct WatchedReply {
     decoder: Decoder,
     fold: Fold,
@@ -464,7 +464,7 @@ impl WatchedReply {
 
     fn finish(self) -> (Reply, Timing) {
         let WatchedReply { decoder, mut fold, mut timing, .. } = self;
-        // A body that is not understood has passed all the same; its receipt lacks the usage.
+        // A body that is not understood was passed on anyway; its receipt lacks the usage.
         let _not_understood = decoder.finish(&mut TimedSink { fold: &mut fold, timing: &mut timing });
         (fold.finish(), timing)
     }

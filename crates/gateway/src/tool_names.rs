@@ -11,7 +11,7 @@ use aside_core::parameters::NativeTool;
 use aside_core::wire::ClientRequest;
 use serde_json::{Value, json};
 
-/// Between a namespace and a name.
+/// Separates a namespace from a name.
 const SEPARATOR: &str = "__";
 
 /// The member of a freeform tool's arguments.

@@ -31,7 +31,7 @@ use crate::response_state::ResponseIdFinder;
 use crate::route::ReplyDelivery;
 use crate::same_protocol::{attempt, note_time};
 
-/// What the client is answered, decided when the reply begins or fails.
+/// The response for the client, decided when the reply begins or fails.
 enum Verdict {
     /// A reply has begun. Its bytes follow.
     Begun(Box<Receipt>),
@@ -74,7 +74,7 @@ impl Call {
             Ok(Verdict::Failed(failed)) => self.error(&failed.0, failed.1),
             Ok(Verdict::Refused(refused)) => self.refused_translated(&refused.0, refused.1),
             Err(_) => {
-                // The task has ended without a verdict, which only a panic explains.
+                // The task ended without deciding, which only a panic can cause.
                 let error = GatewayError::new(ErrorKind::UpstreamUnreachable, "the request could not be completed");
                 Attempted::Answered(error.response(self.protocol))
             }
@@ -229,7 +229,7 @@ impl Call {
         let _gone = tell.send(verdict);
     }
 
-    /// A provider's refusal in the words of the provider and the shape of the client.
+    /// A provider's refusal, with the provider's message in the format of the client's protocol.
     fn refused_translated(&self, refusal: &ProviderRefusal, mut receipt: Receipt) -> Attempted {
         let status = refusal.error.status.unwrap_or(502);
         receipt.status = status;
@@ -297,7 +297,7 @@ impl Call {
     }
 }
 
-/// How the reply ends for the client. A connection that broke off is an error, because the client would wait.
+/// How the reply ends for the client. A broken connection is an error, because otherwise the client would keep waiting.
 fn end_of(ended: Option<ReplyEnd>, result: &Result<(), ExchangeError>) -> ReplyEnd {
     let end = ended.unwrap_or_default();
     match result {
@@ -312,7 +312,7 @@ fn end_of(ended: Option<ReplyEnd>, result: &Result<(), ExchangeError>) -> ReplyE
 
 /// How the reply gets to the client.
 enum ReplyOutput<'a> {
-    /// Written anew in the client's protocol.
+    /// Rewritten in the client's protocol.
     Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks<'a>>> },
     /// The provider's bytes. The last frame is held.
     Unchanged { marks: StreamMarks<'a>, protocol: Protocol, held: Vec<u8>, response_id: ResponseIdFinder },
@@ -341,7 +341,7 @@ struct TranslatingSink<'a> {
     /// When the last request was sent.
     sent: Instant,
     first_bytes: Option<Instant>,
-    /// Bytes of the provider that wait for the client. What is written anew waits in its writer.
+    /// Bytes of the provider that wait for the client. Rewritten bytes wait in their writer.
     unsent: Vec<u8>,
     ended: Option<ReplyEnd>,
     timing: Timing,
@@ -459,7 +459,7 @@ impl ExchangeSink for TranslatingSink<'_> {
             let is_answered = self.tell.is_none() && self.is_stream();
             if is_gone || (is_answered && self.relay.sign_of_life().await.is_err()) {
                 self.cancel.cancel();
-                // The exchange ends by the cancellation.
+                // The cancellation ends the exchange.
                 std::future::pending::<()>().await;
             }
         }

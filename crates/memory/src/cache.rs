@@ -1,4 +1,4 @@
-//! The replies of live conversations, so that most turns need no look-up.
+//! Caches the replies of recent conversations, so that most turns need no look-up.
 //!
 //! Another process may have stored a second reply under the same key. Therefore
 //! the cache answers only for keys that no second reply can have.
@@ -45,7 +45,7 @@ impl ReplyCache {
         self.lock().replies.get(&(tenant, reply)).map(|cached| Arc::clone(&cached.reply))
     }
 
-    /// The reply of a key that can have only one.
+    /// The reply for a key that only one reply can have.
     pub(crate) fn by_unique_key(&self, tenant: TenantId, key: Key) -> Option<SharedReply> {
         let mut inner = self.lock();
         let reply = *inner.by_key.get(&(tenant, key))?;

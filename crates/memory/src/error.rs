@@ -8,8 +8,8 @@ pub enum StoreError {
     /// may help.
     #[error("the memory store is down: {0}")]
     Down(String),
-    /// It was sealed with another key.
-    #[error("the memory store was sealed with another key; set ASIDE_STORE_KEY to the key it was created with")]
+    /// It was encrypted with another key.
+    #[error("the memory store was encrypted with another key; set ASIDE_STORE_KEY to the key it was created with")]
     WrongKey,
     /// A newer version of aside created it.
     #[error("the memory store has schema {found}, and this version of aside knows only {known}; use a newer version")]

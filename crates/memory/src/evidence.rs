@@ -1,6 +1,6 @@
 //! The evidence that a stored reply is the one that a client sent back, strongest
 //! first. Several replies that differ in their thinking are ambiguous, and
-//! nothing is restored then: a wrong thought is worse than none.
+//! nothing is restored then: wrong thinking is worse than none.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -24,11 +24,11 @@ pub enum Evidence {
     L1,
     /// The provider's ids of its calls, and the calls.
     L2,
-    /// What it shows, and what came before it.
+    /// Its visible content, and what came before it.
     L3,
-    /// What it shows, which no other reply shows, and the session.
+    /// Its visible content, which no other reply has, and the session.
     L4,
-    /// What it shows.
+    /// Its visible content.
     L5,
 }
 
@@ -124,7 +124,7 @@ impl TurnToFind<'_> {
     }
 }
 
-/// Applies the ladder to one turn. Replies that `may_use` rejects do not count.
+/// Tries each level of evidence for one turn, the strongest first. Replies that `may_use` rejects do not count.
 pub(crate) fn find_turn(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let steps: [LadderStep; 6] = [by_reference, by_minted_ids, by_call_ids, by_chain, by_session, by_turn];
     for step in steps {
@@ -182,8 +182,8 @@ fn by_call_ids(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<
 }
 
 /// The first turn of a history may have had others before it, so only what was
-/// asked is compared there. A client that interrupted a reply has only its
-/// beginning, which another reply may show as a whole.
+/// asked is compared there. A client that interrupted a reply has only the start of it,
+/// which may be the whole of another reply.
 fn by_chain(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let kind = if turn.keys.is_first { KeyKind::Question } else { KeyKind::Chain };
     let (Some(shown), Some(interrupted)) = (turn.of(candidates, kind), turn.of(candidates, KeyKind::Interrupted))
@@ -208,7 +208,7 @@ fn by_chain(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>
 }
 
 /// A client may use the session of another conversation. Therefore the session
-/// only confirms a reply that is the only one in the tenant to show this.
+/// only confirms a reply whose visible content is unique in the tenant.
 fn by_session(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let Resolution::Found(in_session) = by_kind(turn, candidates, may_use, KeyKind::Session, Evidence::L4) else {
         return Resolution::Unknown;
@@ -221,7 +221,7 @@ fn by_session(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'
 }
 
 /// The last resort, and never for opaque data: if it is wrong, the provider
-/// refuses the request for ever.
+/// keeps refusing the request.
 fn by_turn(turn: &TurnToFind<'_>, candidates: &Candidates, may_use: &MayUse<'_>) -> Resolution {
     let is_open = |reply: &SharedReply| !reply.has_seals();
     by_kind(turn, candidates, &|reply| may_use(reply) && is_open(reply), KeyKind::Turn, Evidence::L5)
@@ -257,13 +257,13 @@ fn found(reply: &SharedReply, evidence: Evidence) -> Resolution {
     Resolution::Found(FoundReply { reply: Arc::clone(reply), evidence, equals: vec![reply.id] })
 }
 
-/// A turn between its neighbours.
+/// A turn with the turns before and after it.
 pub(crate) struct TurnInOrder<'a> {
     pub(crate) lookup: &'a [(KeyKind, Key)],
     pub(crate) may_use: &'a MayUse<'a>,
 }
 
-/// Decides ambiguous turns by their neighbours: a later turn names the one before
+/// Decides ambiguous turns by the turns around them: a later turn names the one before
 /// it, and of several turns only one may follow an earlier one.
 pub(crate) fn use_neighbours(
     turns: &[TurnInOrder<'_>],
@@ -314,7 +314,7 @@ fn parent_named_after(resolutions: &BTreeMap<usize, Resolution>, at: usize) -> O
     }
 }
 
-/// Whether a reply shows the same, and followed the same.
+/// Whether a reply has the same visible content and followed the same turn.
 fn fits(turn: &TurnInOrder<'_>, reply: &SharedReply) -> bool {
     let is_context = |kind: KeyKind| matches!(kind, KeyKind::Chain | KeyKind::Question);
     let mut shown = reply.keys.iter().filter(|(kind, _)| is_context(*kind));

@@ -36,7 +36,7 @@ pub enum KeyKind {
     Session = 4,
     /// The turn alone, if it is distinctive.
     Turn = 5,
-    /// What an interrupted reply answered, whatever it shows.
+    /// What an interrupted reply answered, whatever its content.
     Interrupted = 6,
     /// The turn and the messages since the previous turn, whatever that was.
     Question = 7,
@@ -238,7 +238,7 @@ pub(crate) fn turn_keys(tenant: &Tenant, at: usize, message: &Message, before: &
     }
 }
 
-/// Everything that the user and the tools said, in one hash. How it is divided
+/// Everything from the user and the tools, in one hash. How it is divided
 /// into messages does not count, because protocols divide it differently.
 fn question_key(tenant: &Tenant, between: &[&Message]) -> Key {
     let blocks = || between.iter().flat_map(|message| &message.blocks);

@@ -4,11 +4,11 @@
 //! A client may lose the thinking of a reply, rename its calls, trim its text,
 //! cut the history or change the session. [`Memory::restore`] finds the reply by
 //! the strongest [`Evidence`] there is, and puts its thinking back exactly. If
-//! several replies fit and their thinking differs, nothing is put back: a wrong
-//! thought is worse than none.
+//! several replies fit and their thinking differs, nothing is put back: wrong
+//! thinking is worse than none.
 //!
-//! Everything belongs to a [`Tenant`], whose keys hash and seal all of it.
-//! Deciding is done without IO (`keys`, `evidence`, `restore`); a [`store::Store`]
+//! Everything belongs to a [`Tenant`], whose keys hash and encrypt all of it.
+//! All decisions are made without IO (`keys`, `evidence`, `restore`); a [`store::Store`]
 //! keeps the rows.
 
 mod cache;

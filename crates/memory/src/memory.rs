@@ -30,7 +30,7 @@ use crate::writer::Writer;
 /// Ambiguous turns are decided by replies that later turns name. Each round of
 /// them is one more look-up.
 const MAX_PARENT_ROUNDS: usize = 4;
-/// The row that proves that the store key is right.
+/// The row that proves that the store key is correct.
 const PROBE: &str = "";
 
 /// What the gateway remembers. Clones share everything.
@@ -142,7 +142,7 @@ impl Memory {
         let tenant = match &self.inner.backend {
             None => Tenant::without_store(name, &key),
             Some(backend) => {
-                // After a rotation by another process, a new tenant must not be sealed with the old key.
+                // After a rotation by another process, a new tenant must not be encrypted with the old key.
                 let opened = async {
                     check_key(backend.store.as_ref(), &key, now).await?;
                     backend.store.tenant(new_tenant(name, &key, now)).await
@@ -177,7 +177,7 @@ impl Memory {
         }
     }
 
-    /// Waits until everything queued so far is stored, or waits in the spill file.
+    /// Waits until everything queued so far is in the store or in the spill file.
     pub async fn flush(&self) {
         if let Some(backend) = &self.inner.backend {
             backend.writer.flush().await;
@@ -222,6 +222,7 @@ impl Memory {
         let unwritten = self.unwritten();
         lookup.find(&keys, &replies).await;
         let mut resolved = plan.resolve(&lookup.candidates);
+        // A very recent reply may still be on its way to the store.
         if plan.is_missing_any(&resolved) && self.written_since(unwritten).await {
             lookup.find(&keys, &replies).await;
             resolved = plan.resolve(&lookup.candidates);
@@ -302,7 +303,7 @@ impl Memory {
         }
     }
 
-    /// The first reply of a query, if need be when everything queued is written.
+    /// The first reply of a query. If there is none, waits for queued writes and tries again.
     async fn find_one(&self, tenant: &Arc<Tenant>, query: FindQuery) -> Result<Option<SharedReply>, StoreError> {
         let Some(backend) = &self.inner.backend else { return Ok(None) };
         let unwritten = self.unwritten();
@@ -314,7 +315,7 @@ impl Memory {
         Ok(rows.next().map(Arc::new))
     }
 
-    /// The reply whose whole response the provider gave this id.
+    /// The reply whose response has this id of the provider.
     pub async fn reply_with_response_id(
         &self,
         tenant: &Arc<Tenant>,
@@ -347,7 +348,7 @@ impl Memory {
         Ok(())
     }
 
-    /// A reply that was used lives longer. Its rows change at most once a day.
+    /// A reply that was used is kept longer. Its rows change at most once a day.
     fn extend_life(&self, tenant: &Tenant, used: &[SharedReply], now: Time) {
         let Some(backend) = &self.inner.backend else { return };
         let lifetime = u64::try_from(self.inner.retention.as_millis()).unwrap_or(u64::MAX);
@@ -363,13 +364,13 @@ impl Memory {
         }
     }
 
-    /// Forgets what is known of a tenant in this process.
+    /// Removes what this process has cached of a tenant.
     pub(crate) fn forget_cached(&self, name: &str) {
         self.tenants().remove(name);
         self.inner.cache.remove_tenant(TenantId::of(name));
     }
 
-    /// Whether the store was sealed with another key in the meantime.
+    /// Whether another process has encrypted the store with another key.
     pub async fn has_another_key(&self, now: Time) -> Result<bool, StoreError> {
         let Some(backend) = &self.inner.backend else { return Ok(false) };
         match backend.reads.ask(check_key(backend.store.as_ref(), &self.key(), now)).await {
@@ -379,7 +380,7 @@ impl Memory {
         }
     }
 
-    /// Uses the key that another process has sealed the store with. Fails if it is
+    /// Uses the key that another process has encrypted the store with. Fails if it is
     /// not that key.
     pub async fn use_key(&self, key: StoreKey, now: Time) -> Result<(), StoreError> {
         if let Some(backend) = &self.inner.backend {
@@ -438,7 +439,7 @@ impl LookUp<'_> {
                     self.candidates.add_match(*key, *kind, *reply);
                 }
                 for row in found.rows {
-                    // A row that cannot be opened was sealed by a key that is gone.
+                    // A row that cannot be decrypted was encrypted with a key that is gone.
                     let Some(reply) = StoredReply::of_row(row, self.tenant) else { continue };
                     let reply = Arc::new(reply);
                     self.keep(&reply, &found.matches, &unique);
@@ -478,7 +479,7 @@ pub(crate) fn open_tenant(row: &TenantRow, key: &StoreKey) -> Result<[u8; 32], S
     opened.and_then(|bytes| bytes.try_into().ok()).ok_or(StoreError::WrongKey)
 }
 
-/// The first process writes a row that only the right key opens.
+/// The first process writes a row that only the correct key decrypts.
 async fn check_key(store: &dyn Store, key: &StoreKey, now: Time) -> Result<(), StoreError> {
     let row = store.tenant(new_tenant(PROBE, key, now)).await?;
     open_tenant(&row, key).map(drop)

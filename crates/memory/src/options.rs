@@ -34,7 +34,7 @@ pub struct MemoryOptions {
 impl MemoryOptions {
     /// Keeps replies for 30 days after their last use.
     pub fn new(location: StoreLocation, key: StoreKey) -> MemoryOptions {
-        // A request that needs its thinking waits longer for it than the end of a reply waits for a commit.
+        // A request that lacks thinking waits longer than the end of a reply waits for a commit.
         let (deadline, read_deadline) = match &location {
             StoreLocation::None | StoreLocation::Sqlite(_) => (Duration::from_millis(20), Duration::from_secs(5)),
             StoreLocation::Postgres(_) => (Duration::from_millis(150), Duration::from_secs(3)),
@@ -83,7 +83,7 @@ impl MemoryOptions {
         MemoryOptions { deadline, ..self }
     }
 
-    /// How long a request waits for the store. Afterwards it goes on without.
+    /// How long a request waits for the store. After that it continues without it.
     #[must_use]
     pub fn with_read_deadline(self, read_deadline: Duration) -> MemoryOptions {
         MemoryOptions { read_deadline, ..self }

@@ -1,4 +1,4 @@
-//! What a client has in place of thinking: our references, our sealed blocks, and
+//! What a client has in place of thinking: our references, blocks that we encrypted, and
 //! the sentinels of other programs.
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ pub(crate) struct WithoutPlaceholders<'a> {
     pub(crate) blocks: Vec<BlockSource>,
     /// A value of ours was there, which no provider may see.
     pub(crate) had_ours: bool,
-    /// Blocks that were opened without a look-up.
+    /// Blocks that were decrypted without a look-up.
     pub(crate) n_opened: usize,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum BlockSource {
     Reference(ReplyId, u16),
     /// The client's block, without the placeholder. None if nothing is left.
     Changed(Option<Box<Block>>),
-    /// The client has the whole block, sealed by us.
+    /// The client has the whole block, encrypted by us.
     Opened(Box<Block>, Box<Origin>),
 }
 
@@ -72,7 +72,7 @@ enum Ownership {
     Others,
     /// Ours, or one that looks like ours.
     Ours,
-    /// Ours, and opened.
+    /// Ours, and decrypted.
     Opened,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct PutBack {
     pub(crate) restored: Vec<usize>,
 }
 
-/// The whole reply as the provider sent it, for a turn that shows the same.
+/// The whole reply as the provider sent it, for a turn with the same visible content.
 pub(crate) fn whole_reply(client: &Message, stored: &StoredReply) -> PutBack {
     let theirs = calls_of(&client.blocks).map(|call| call.id.as_str());
     let own = calls_of(&stored.message.blocks).map(|call| call.id.as_str());
@@ -228,7 +228,7 @@ impl ThinkingByPosition {
         self.blocks.drain(..end).map(|(_, _, block)| block).collect()
     }
 
-    /// What has no place among the client's blocks.
+    /// What belongs after all of the client's blocks.
     fn rest(self) -> Vec<Block> {
         self.blocks.into_iter().map(|(_, _, block)| block).collect()
     }

@@ -2,8 +2,8 @@
 
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// Without random numbers nothing can be sealed or named, so this ends the
-/// program rather than going on with predictable ones.
+/// Without random numbers nothing can be encrypted or named, so this ends the
+/// program instead of continuing with predictable ones.
 #[expect(clippy::expect_used, reason = "the operating system always has random numbers, once it has started")]
 pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

@@ -1,5 +1,5 @@
-//! Whether the store is worth asking. While it does not answer, requests go on
-//! without it at once, apart from one now and then that tries.
+//! Decides whether to query the store. While it does not answer, requests continue
+//! without it at once, and only one at intervals tries again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::error::StoreError;
 
-/// The first and the longest time for which the store is left alone.
+/// The first and the longest pause before the store is queried again.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 

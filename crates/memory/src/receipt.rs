@@ -42,7 +42,7 @@ impl RepairCounts {
     }
 }
 
-/// The grammar of the header `aside-repaired`.
+/// The format of the header `aside-repaired`.
 impl fmt::Display for RepairCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RepairCounts { restored, filler, ambiguous, dropped, refused } = self;

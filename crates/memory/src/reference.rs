@@ -1,5 +1,5 @@
 //! References: what a client gets in place of an opaque value that it must send
-//! back. A reference names one block of one reply, and only its tenant can make
+//! back. A reference names one block of one reply, and only its tenant can create
 //! one.
 
 use base64::Engine as _;
@@ -102,7 +102,7 @@ pub(crate) fn read_item_id(text: &str) -> Option<Claim> {
 
 /// The bytes of a value in Base64 that begins with our magic, in either alphabet.
 fn decoded_magic(text: &str) -> Option<Vec<u8>> {
-    // A longer value is someone else's.
+    // A longer value is not a reference.
     if text.len() > SIGNATURE_CHARS + 4 {
         return None;
     }

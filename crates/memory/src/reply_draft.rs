@@ -65,12 +65,12 @@ impl ReplyDraft {
         self.tenant.refer_to(self.id, block)
     }
 
-    /// Whether the reply is stored. If not, the client must carry its thinking.
+    /// Whether the reply is stored. If not, the client must keep its thinking.
     pub fn has_store(&self) -> bool {
         self.writer.is_some()
     }
 
-    /// A whole block as an opaque value that only this tenant's gateways can open.
+    /// A whole block as an opaque value that only this tenant's gateways can decrypt.
     pub fn seal_block(&self, block: &Block, origin: &Origin) -> String {
         self.tenant.seal_block(block, origin)
     }
@@ -97,13 +97,13 @@ impl ReplyDraft {
         self.response_id = Some(provider_id.to_owned());
     }
 
-    /// Keeps a text with the reply: what is needed to give the whole response out
+    /// Keeps a text with the reply: what is needed to return the whole response
     /// again.
     pub fn keep_response(&mut self, state: String) {
         self.response = Some(state);
     }
 
-    /// Remembers the reply, as the provider sent it. The write starts at once.
+    /// Stores the reply as the provider sent it. The write starts at once.
     pub fn finish(self, reply: &Message, now: Time) -> PendingWrite {
         let Some(writer) = self.writer.clone() else { return PendingWrite { state: Pending::NoStore } };
         let deadline = self.deadline;

@@ -18,7 +18,7 @@ use crate::tenant::Tenant;
 /// turns back.
 const MAX_KEYS: usize = 16_384;
 
-/// What became of an assistant message.
+/// What happened to an assistant message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The client sent everything that the provider wants.
@@ -45,11 +45,11 @@ pub struct RestoredTurn {
     pub message: usize,
     /// What the provider wants of it.
     pub demand: ThinkingDemand,
-    /// What became of it.
+    /// What happened to it.
     pub outcome: Outcome,
     /// How the reply was recognised, if it was.
     pub evidence: Option<Evidence>,
-    /// The reply that it is, if that is known.
+    /// The reply that it was recognised as, if any.
     pub reply: Option<ReplyId>,
     /// How many thinking blocks were put back.
     pub blocks: usize,

@@ -1,5 +1,5 @@
 //! Rows that wait in a local file while the store is down. The file is bounded,
-//! and holds only sealed bodies.
+//! and holds only encrypted bodies.
 
 use std::path::Path;
 

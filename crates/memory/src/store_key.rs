@@ -1,4 +1,4 @@
-//! The key that seals the tenants' own keys.
+//! The key that encrypts the tenants' own keys.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -14,7 +14,7 @@ use crate::random;
 /// A longer key file is not one of ours.
 const MAX_FILE_BYTES: u64 = 1024;
 
-/// Seals the keys of all tenants. Without it, nothing in the store can be read.
+/// Encrypts the keys of all tenants. Without it, nothing in the store can be read.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreKey([u8; 32]);
 
@@ -30,7 +30,7 @@ impl fmt::Debug for StoreKey {
 pub enum KeyFile {
     /// It was read.
     Read,
-    /// It was created, readable only for its owner.
+    /// It was created, readable only by its owner.
     Created,
 }
 
@@ -91,8 +91,8 @@ impl StoreKey {
         }
     }
 
-    /// Writes the key into a new file, which only its owner may read. A file that
-    /// is there already is replaced.
+    /// Writes the key into a new file, which only its owner may read. An existing
+    /// file is replaced.
     pub fn write_file(&self, path: &Path) -> Result<(), StoreKeyError> {
         let fail = |error: std::io::Error| StoreKeyError::File {
             path: path.to_owned(),

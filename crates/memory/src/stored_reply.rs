@@ -1,4 +1,4 @@
-//! A remembered reply, and its sealed form in the store.
+//! A stored reply, and its encrypted form in the store.
 
 use std::io::Read as _;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub struct StoredReply {
     pub message: Message,
     /// The ids that we minted for its calls, each with the provider's own.
     pub call_ids: Vec<(String, String)>,
-    /// What was kept to give the whole response out again.
+    /// What was kept to return the whole response again.
     pub response: Option<String>,
     /// The provider refused its seals.
     pub is_rejected: bool,
@@ -89,7 +89,7 @@ fn message_json<S: serde::Serializer>(message: &&Message, serializer: S) -> Resu
 }
 
 impl StoredReply {
-    /// Seals it for the store.
+    /// Encrypts it for the store.
     pub(crate) fn to_row(&self, tenant: &Tenant) -> ReplyRow {
         let keys = self.keys.iter().map(|(kind, key)| (*kind as i64, encoded(*key))).collect();
         let envelope = EnvelopeOut {
@@ -125,7 +125,7 @@ impl StoredReply {
         }
     }
 
-    /// Opens a row. None if it was sealed by a key that is gone, or is damaged.
+    /// Decrypts a row. None if it was encrypted with a key that is gone, or is damaged.
     pub(crate) fn of_row(row: ReplyRow, tenant: &Tenant) -> Option<StoredReply> {
         let body = tenant.open(&row.reply.0, row.body)?;
         let json = match row.codec {
@@ -183,7 +183,7 @@ impl StoredReply {
         context.finish().as_ref().to_vec()
     }
 
-    /// Whether it has thinking, be it only a seal.
+    /// Whether it has thinking, even if only a seal.
     pub(crate) fn has_thinking(&self) -> bool {
         has_thinking(&self.message)
     }
@@ -221,7 +221,7 @@ impl StoredReply {
     }
 }
 
-/// Whether a message has thinking, be it only a seal.
+/// Whether a message has thinking, even if only a seal.
 pub(crate) fn has_thinking(message: &Message) -> bool {
     message.blocks.iter().any(|block| match block {
         Block::Thinking(_) => true,

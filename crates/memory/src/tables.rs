@@ -99,7 +99,7 @@ impl Memory {
         }
     }
 
-    /// Drops what this process knows of tenants that others have deleted. To be
+    /// Drops what this process knows of tenants that others have deleted. Must be
     /// called when the revision has grown.
     pub async fn refresh_tenants(&self) -> Result<(), StoreError> {
         let Some(backend) = self.backend() else { return Ok(()) };
@@ -166,7 +166,7 @@ impl Memory {
         }
     }
 
-    /// Seals the keys of all tenants with another key. Returns their number.
+    /// Encrypts the keys of all tenants with another key. Returns their number.
     pub async fn rotate_store_key(&self, to: StoreKey) -> Result<u64, StoreError> {
         let Some(backend) = self.backend() else { return Ok(0) };
         let from = self.key();
@@ -175,7 +175,7 @@ impl Memory {
             let sealed = seal_data_key(&row.name, &open_tenant(&row, &from)?, &to);
             rows.push(TenantRow { sealed, ..row });
         }
-        // One of the rows only proves that the key is right.
+        // One of the rows only proves that the key is correct.
         let n_tenants = rows.iter().filter(|row| !row.name.is_empty()).count() as u64;
         backend.store.reseal_tenants(rows).await?;
         self.set_key(to);

@@ -1,4 +1,4 @@
-//! One tenant: the keys that hash and seal everything it owns. Two tenants with
+//! One tenant: the keys that hash and encrypt everything it owns. Two tenants with
 //! equal conversations share no key and no byte.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use crate::reference::{self, Claim, MAC_BYTES, REFERENCE_BYTES, Reference, WHOLE
 use crate::reply_id::ReplyId;
 use crate::store_key::{StoreKey, derive};
 
-/// What a sealed block begins with.
+/// The prefix of an encrypted block.
 const SEALED_MAGIC: &str = "asb1_";
 /// The same in Base64.
 const SEALED_IN_BASE64: &str = "YXNiMV";
@@ -94,13 +94,13 @@ impl Tenant {
         &self.hash
     }
 
-    /// Seals bytes that belong to one row.
+    /// Encrypts bytes that belong to one row.
     pub(crate) fn seal(&self, row: &[u8], bytes: Vec<u8>) -> Vec<u8> {
         self.seal.seal(&self.bound_to(row), bytes)
     }
 
-    /// Opens sealed bytes. None if they were changed, moved to another row, or
-    /// sealed by another key.
+    /// Decrypts bytes. None if they were changed, moved to another row, or
+    /// encrypted with another key.
     pub(crate) fn open(&self, row: &[u8], sealed: Vec<u8>) -> Option<Vec<u8>> {
         self.seal.open(&self.bound_to(row), sealed)
     }
@@ -139,13 +139,13 @@ impl Tenant {
 
     fn checked(&self, claim: &Claim) -> Option<(ReplyId, u16)> {
         let true_bytes = self.refer_to(claim.reply, claim.block).bytes;
-        // Compared without an early end, so that time tells nothing.
+        // Compared in constant time, so that the duration reveals nothing.
         let difference = true_bytes.iter().zip(&claim.bytes).fold(0, |all, (a, b)| all | (a ^ b));
         (difference == 0).then_some((claim.reply, claim.block))
     }
 
     /// A whole block as an opaque value, for gateways without a store. It names
-    /// who made the block, and so who may get it back.
+    /// who issued the block, and so who may get it back.
     pub fn seal_block(&self, block: &Block, origin: &Origin) -> String {
         let message = Message::new(Role::Assistant, vec![block.clone()]);
         let json = Message { origin: Some(origin.clone()), ..message }.to_json();
@@ -153,7 +153,7 @@ impl Tenant {
         format!("{SEALED_MAGIC}{}", URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// The block in an opaque value, and who made it. None if it is forged or
+    /// The block in an opaque value, and who issued it. None if it is forged or
     /// another tenant's.
     pub fn open_block(&self, text: &str) -> Option<(Block, Origin)> {
         let text = sealed_text(text)?;
@@ -169,7 +169,7 @@ impl Tenant {
     }
 }
 
-/// A sealed block as it is, or from bytes in Base64, in which some clients keep
+/// An encrypted block as it is, or from bytes in Base64, in which some clients keep
 /// opaque values.
 fn sealed_text(text: &str) -> Option<Cow<'_, str>> {
     if text.starts_with(SEALED_MAGIC) {
@@ -183,7 +183,7 @@ fn sealed_text(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().filter(|text| text.starts_with(SEALED_MAGIC)).map(Cow::Owned)
 }
 
-/// Seals bytes with AES-256-GCM and a random nonce.
+/// Encrypts bytes with AES-256-GCM and a random nonce.
 pub(crate) struct Sealer(LessSafeKey);
 
 impl Sealer {
@@ -192,7 +192,7 @@ impl Sealer {
         Sealer(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).expect("32 bytes")))
     }
 
-    /// The nonce, then the sealed bytes, then the tag.
+    /// The nonce, then the encrypted bytes, then the tag.
     #[expect(clippy::expect_used, reason = "sealing fails only beyond 64 GiB")]
     pub(crate) fn seal(&self, bound_to: &[u8], mut bytes: Vec<u8>) -> Vec<u8> {
         let nonce: [u8; NONCE_LEN] = random::bytes();

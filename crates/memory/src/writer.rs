@@ -1,5 +1,5 @@
-//! Writes rows in groups. If the store is down, they wait in a bounded file, and
-//! traffic goes on.
+//! Writes rows in groups. If the store is down, they wait in a bounded file, so that
+//! requests are not held up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::store::{Store, WriteRow};
 /// How long rows without a waiting client may wait for others. A reply is written at once, together with everything that
 /// has arrived while the write before it ran.
 const GROUP_TIME: Duration = Duration::from_millis(50);
-/// At most so many rows are written together.
+/// At most this many rows are written together.
 const MAX_GROUP: usize = 256;
 /// The bytes that may wait in memory. More than that goes to the file.
 const MAX_QUEUED_BYTES: u64 = 64 << 20;
@@ -163,7 +163,7 @@ impl WriterTask {
             match job {
                 Ok(Some(job)) => {
                     self.write_group(job, &mut retry_at).await;
-                    // A store that is busy all the time gets the old rows too.
+                    // Under constant load, the old rows must be written too.
                     if has_spilled && Instant::now() >= retry_at {
                         self.write_spilled(&mut retry_at).await;
                     }
@@ -190,7 +190,7 @@ impl WriterTask {
             }
         }
         let Group { rows, ends, flushed } = group;
-        // While the store is down, only the retries ask it.
+        // While the store is down, only retries access it.
         let is_down = self.status.is_down.load(Ordering::Relaxed) && Instant::now() < *retry_at;
         let outcome = if rows.is_empty() {
             WriteEnd::Stored

@@ -1,4 +1,4 @@
-//! Finds the provider of a model that is named without one.
+//! Finds the provider for a model name without one.
 
 use aside_core::model_table::NameMatch;
 
@@ -51,7 +51,7 @@ impl Providers<'_> {
         }
     }
 
-    /// Providers with a similar name, the most similar first.
+    /// Providers with similar names, the most similar first.
     pub(crate) fn alike_providers(&self, name: &str) -> Vec<String> {
         let wanted = name.to_lowercase();
         if wanted.len() > MAX_COMPARED || wanted.is_empty() {
@@ -70,7 +70,7 @@ impl Providers<'_> {
         alike.into_iter().take(SUGGESTIONS).map(|(_, id)| id.to_owned()).collect()
     }
 
-    /// Models with a similar name, the most similar first.
+    /// Models with similar names, the most similar first.
     fn suggestions(&self, name: &str) -> Vec<String> {
         let wanted = name.to_lowercase();
         if wanted.len() > MAX_COMPARED || wanted.is_empty() {

@@ -78,7 +78,10 @@ pub fn confine(here: &Path, folders: &UserFolders, table: &ToolsTable, unreadabl
     places.directories.extend(table.directories.iter().cloned());
     let settings = folders.config.iter();
     places.protected.extend(settings.flat_map(|folder| OUR_FILES.map(|name| folder.join(name))));
-    places.protected.extend(folders.data.as_ref().map(|folder| folder.join("permissions.json")));
+    let answers = folders.data.iter();
+    places
+        .protected
+        .extend(answers.flat_map(|folder| ["permissions.json", "trust.json"].map(|name| folder.join(name))));
     // A user who works inside one of aside's folders wants commands to read it.
     let is_around = |path: &PathBuf| !places.root.starts_with(path);
     let ours = folders.iter().filter_map(|path| std::path::absolute(path).ok());

@@ -1,5 +1,5 @@
-//! The files that a session's tools changed: records each change before it is made, takes changes back, and
-//! makes them again.
+//! The files that a session's tools changed: records each change before it is made, undoes changes, and
+//! redoes them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,27 +79,27 @@ impl ChangeObserver for ChangeRecorder {
     }
 }
 
-/// Whether changes are taken back or made again.
+/// Whether changes are undone or redone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Undo,
     Redo,
 }
 
-/// What happens to files that somebody else changed since.
+/// What happens to files that something else has changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangedSince {
     Skip,
     Overwrite,
 }
 
-/// One file with the changes to take back or to make again.
+/// One file with the changes to undo or redo.
 #[derive(Debug)]
 pub(crate) struct FilePlan {
     path: String,
     /// As the user sees it.
     pub(crate) name: String,
-    /// What is to be there; none for no file.
+    /// The content that it should have; none for no file.
     target: Option<StoredVersion>,
     pub(crate) state: FileState,
     pub(crate) changes: Vec<FileChangeId>,
@@ -110,7 +110,7 @@ pub(crate) struct FilePlan {
 pub(crate) enum FileState {
     /// It is as a change left it or found it.
     AsRecorded,
-    /// It is already what it is to be.
+    /// It already has the wanted content.
     AtTarget,
     ChangedSince,
     /// It cannot be read or compared.
@@ -202,7 +202,7 @@ impl ChangedFiles<'_> {
         Ok(self.store.file_content(version.content)? == now.content)
     }
 
-    /// Restores the files, and returns the changes that are dealt with and a line for each file.
+    /// Restores the files, and returns the changes that were handled and a line for each file.
     pub(crate) fn restore(
         &self,
         plans: &[FilePlan],

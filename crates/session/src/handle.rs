@@ -26,11 +26,11 @@ pub struct SessionSetup {
     pub access: SetupAccess,
 }
 
-/// Whether the session can be continued itself.
+/// Whether the session itself can be continued, or only a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetupAccess {
     Writable,
-    /// Another process has it open: what is sent goes on in a copy.
+    /// Another process has it open: new prompts continue in a copy.
     OpenElsewhere,
 }
 
@@ -50,7 +50,7 @@ pub struct RunningSession(JoinHandle<Option<SessionId>>);
 
 impl RunningSession {
     /// Waits until the session is stored and its tools have ended. Returns its id if it
-    /// was saved and is not empty. A panic of the session continues here.
+    /// was saved and is not empty. A panic of the session is resumed here.
     pub fn join(self) -> Option<SessionId> {
         self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -96,7 +96,7 @@ impl<F: FnOnce()> Drop for CallOnDrop<F> {
 
 type SetupSender = mpsc::Sender<Result<SessionSetup, HintedError>>;
 
-/// The session's thread, with its own runtime. Runs until the front end is gone.
+/// The session's thread, with its own runtime. Runs until the front end disconnects.
 fn run(
     options: &SessionOptions,
     updates: mpsc::Sender<Update>,

@@ -34,7 +34,7 @@ impl FoundKey {
         &self.key
     }
 
-    /// Recognises the account. A token that expires is another one each time, so its command stands for it.
+    /// Identifies the account. A token that expires differs each time, so its command is used instead.
     pub fn account(&self) -> String {
         match &self.command {
             Some(KeyProgram { command, ttl: Some(_), .. }) => fingerprint(command),

@@ -1,4 +1,4 @@
-//! Keeps what endpoints need in the store, so that the next session knows it from the start.
+//! Stores the repairs that endpoints need, so that the next session knows them from the start.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ pub struct Sourced<T> {
     pub date: Option<String>,
 }
 
-/// What is known about a model. What is unknown is none.
+/// What is known about a model. Unknown facts are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelFacts {
     /// The window: tokens of a request and its reply.
@@ -39,7 +39,7 @@ pub enum Prices {
 }
 
 impl ModelFacts {
-    /// Gathers the facts, those with the highest precedence first.
+    /// Collects the facts, from the source with the highest precedence to the lowest.
     pub fn gather(
         dialects: &Dialects,
         dialect: &Dialect,
@@ -63,7 +63,7 @@ impl ModelFacts {
         self.input.as_ref().or(self.context.as_ref()).map(|limit| limit.value)
     }
 
-    /// With what the provider's own list says. Only the user's facts count more.
+    /// Adds what the provider's own list says. Only the user's facts take precedence over it.
     #[must_use]
     pub fn with_live(self, live: ModelFacts) -> ModelFacts {
         let mut facts = self.clone().of_user();
@@ -89,7 +89,7 @@ impl ModelFacts {
         }
     }
 
-    /// Takes over what is unknown so far.
+    /// Fills in facts that are still unknown.
     pub fn fill(&mut self, lower: ModelFacts) {
         // The limits of a higher source are complete: its window is not combined with another's input limit, unless
         // it names only the input limit.

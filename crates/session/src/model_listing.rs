@@ -47,7 +47,7 @@ pub struct ModelEntry {
     pub facts: ModelFacts,
 }
 
-/// The models found, and what went wrong on the way.
+/// The models found, and what went wrong.
 #[derive(Debug, Default)]
 pub struct ModelListing {
     pub entries: Vec<ModelEntry>,
@@ -183,7 +183,7 @@ async fn live(query: &ModelQuery, ids: &[String], providers: &Providers<'_>) -> 
                 listing.entries.extend(entries);
             }
             Err(Some(note)) => listing.notes.push(format!("{id}: {note}")),
-            // A local server that does not run is not worth a word.
+            // A local server that is not running is not reported.
             Err(None) => (),
         }
     }

@@ -9,14 +9,14 @@ use aside_front::slash_commands::COMMANDS;
 
 use crate::error::HintedError;
 
-/// A prompt that is longer is probably another file.
+/// A longer file is probably not a prompt.
 const MAX_LENGTH: u64 = 256 * 1024;
 /// How many commands are offered.
 const MAX_COMMANDS: usize = 200;
 /// How much of the first line describes a command without a description.
 const MAX_ABOUT: usize = 80;
 
-/// The commands of a config folder, and what is wrong with files that are none.
+/// The commands of a config folder, and why other files there are not commands.
 #[derive(Debug, Default)]
 pub(crate) struct OwnCommands {
     pub(crate) commands: Vec<OwnCommand>,

@@ -36,7 +36,7 @@ pub(crate) fn read(
         };
         added.map_err(|error| rule_error(&error.to_string()))?;
         let tool = key.split_once(':').map_or(key, |(tool, _)| tool).trim();
-        // An editor may bring the server. `unmatched` reports what stays without a tool.
+        // An editor may provide the server. `unmatched` reports rules that apply to no tool in the end.
         if !known.has(tool) && !KnownTools::may_be_of_a_server(tool) {
             let hint = format!("there are: {}; tools of a server need its table under [mcp]", known.list());
             return Err(rule_error(&format!("there is no tool `{tool}`")).hint(hint));

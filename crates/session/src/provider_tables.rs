@@ -43,7 +43,7 @@ pub struct ProviderTable {
     pub base_url: Option<String>,
     /// The path after the base URL, with `{model}`, `{verb}` and the names of `vars`.
     pub path: Option<String>,
-    /// What stands for the names in braces in the URL and the path.
+    /// The values of the names in braces in the URL and the path.
     pub vars: BTreeMap<String, String>,
     pub dialect: Option<String>,
     pub api_key_env: Option<String>,
@@ -116,7 +116,7 @@ fn vars(reader: &TableReader<'_>) -> Result<BTreeMap<String, String>, HintedErro
     let Some(subtable) = reader.subtable("vars")? else { return Ok(BTreeMap::new()) };
     let mut vars = BTreeMap::new();
     for (name, _) in subtable.table.iter() {
-        // A value is a part of a URL: it may not begin another one.
+        // A value is a part of a URL and must not change the rest of it.
         let is_part = |value: &String| {
             value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)) && value != ".."
         };

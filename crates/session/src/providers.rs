@@ -132,7 +132,7 @@ impl Providers<'_> {
         self.dialects.get(id).is_some() || self.tables.iter().any(|table| table.name == id)
     }
 
-    /// The error for a name whose provider is unknown. It names a few that are spelt alike, not all.
+    /// The error for a name whose provider is unknown. It names a few with similar spelling, not all.
     pub(crate) fn unknown_provider(&self, name: &str) -> HintedError {
         let wanted = name.split('/').next().unwrap_or(name);
         let alike = self.alike_providers(wanted);
@@ -307,7 +307,7 @@ impl Providers<'_> {
             }
             Ok(filled)
         };
-        // A URL of the user's own is taken as it is.
+        // The user's own URL is used as it is.
         let is_preset_url = dialect.base_url.as_deref() == Some(*url);
         let region = value_of("region").filter(|_| is_preset_url);
         let url = region.and_then(|region| access.region_urls.get(&region)).map_or(*url, String::as_str);

@@ -54,20 +54,20 @@ pub struct ServeTable {
     pub sim: bool,
     /// The origins of web pages that may use the gateway.
     pub origins: Vec<String>,
-    /// Host names beside loopback and the listen address.
+    /// Host names besides loopback and the listen address.
     pub hosts: Vec<String>,
     /// A separate address for `/metrics`.
     pub metrics: Option<SocketAddr>,
     /// How long running streams may continue after the first SIGTERM.
     pub drain: Duration,
     pub durability: Durability,
-    /// How long the end of a reply waits until the reply is stored. None is the usual time of the store.
+    /// How long the end of a reply waits for the reply to be stored. None for the default of the store.
     pub store_wait: Option<Duration>,
     pub record: RecordChoice,
-    /// How much a tenant's replies may take, before compression; its oldest conversations go first.
+    /// How much a tenant's replies may take, before compression; its oldest conversations are deleted first.
     pub tenant_bytes: Option<usize>,
     pub receipts: ReceiptContent,
-    /// Silence on a stream after which the client gets a sign of life.
+    /// Silence on a stream after which the client gets a keep-alive.
     pub keep_alive: Duration,
     /// Bytes of a request body after decompression.
     pub max_body: usize,
@@ -125,7 +125,7 @@ impl StoreChoice {
     }
 }
 
-/// The shape in which a client of another protocol gets thinking.
+/// The form in which a client of another protocol gets thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThinkingShape {
     /// What the client's protocol and habits ask for.
@@ -159,7 +159,7 @@ impl ThinkingShape {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordChoice {
     Nobody,
-    /// The only tenant's.
+    /// Those of the only tenant.
     TheOnlyTenant,
     Tenants(Vec<String>),
 }
@@ -202,7 +202,7 @@ pub struct ServeKey {
     /// Patterns of the models it may use; all if empty.
     pub models: Vec<String>,
     pub limits: Vec<Limit>,
-    /// The providers that it may reach below `/pass`.
+    /// The providers that it may reach under `/pass`.
     pub pass: Vec<String>,
 }
 
@@ -239,7 +239,7 @@ impl LimitKind {
     }
 }
 
-/// A window of the calendar, in UTC.
+/// A calendar window in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitWindow {
     Second,

@@ -69,7 +69,7 @@ pub struct SessionRecorder {
     reply_recorder: Option<ReplyRecorder>,
     /// The stored id of each history entry, in order.
     ids: Vec<MessageId>,
-    /// Told which turn the changes of files belong to.
+    /// Is told which turn the file changes belong to.
     changes: Arc<ChangeRecorder>,
     now: Option<Time>,
     failure: SaveFailure,

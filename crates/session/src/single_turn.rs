@@ -1,4 +1,4 @@
-//! One turn without a front end that goes on: a prompt is sent and its answer is stored.
+//! One turn for a front end that ends after it: a prompt is sent and its answer is stored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -192,7 +192,7 @@ impl SingleTurn {
         rules.read.tags.start == TagStart::Auto || self.offers_tools
     }
 
-    /// Sends the prompt and runs the turn. If it cannot be stored, `notify` is told, and it runs all the same.
+    /// Sends the prompt and runs the turn. If it cannot be stored, `notify` is told, and it runs anyway.
     pub async fn run(
         &mut self,
         front: &mut dyn Front,
@@ -234,7 +234,7 @@ impl SingleTurn {
         if stored.is_some() && self.continuation == Continuation::Copy {
             let conversation = self.active.conversation(self.title.clone());
             let copy = stored_session::copy_session(&store, &conversation, folder)?;
-            notify(&format!("going on in a copy: {}", copy.id));
+            notify(&format!("continuing in a copy: {}", copy.id));
             stored = Some(copy);
         }
         let new = session_recorder::new_session(model.clone(), &session.settings, &self.message, folder);
@@ -306,7 +306,7 @@ fn resume(store: &SqliteStore, options: &SessionOptions) -> Result<Option<Resume
     let resumed = stored_session::resume(store, id)?;
     if resumed.stored.is_open_elsewhere() {
         let what = format!("session `{}` is open in another aside", resumed.stored.id);
-        return Err(HintedError::new(what).hint("--fork goes on in a copy of it"));
+        return Err(HintedError::new(what).hint("--fork continues in a copy of it"));
     }
     Ok(Some(resumed))
 }

@@ -43,7 +43,7 @@ use crate::{confinement, key_lookup, local_servers, mcp, permission_table};
 /// How to open a session.
 #[derive(Debug)]
 pub struct SessionOptions {
-    /// The working directory, in which tools work and paths begin.
+    /// The working directory, in which tools work and to which paths are relative.
     pub folder: PathBuf,
     pub user_folders: UserFolders,
     /// As PROVIDER/MODEL; by default the one of the stored session, the settings or the environment.
@@ -138,7 +138,7 @@ pub struct ActiveSession {
     confine: Arc<Confine>,
     /// Records the files that tools change.
     pub(crate) change_recorder: Arc<ChangeRecorder>,
-    /// Puts them back; none without tools.
+    /// Restores them; none without tools.
     pub(crate) restorer: Option<FileRestorer>,
     /// Where the user's own command lines run; none without tools.
     pub(crate) work: Option<WorkingDir>,
@@ -376,7 +376,7 @@ fn add_stored_settings(
     Ok(())
 }
 
-/// Adds the servers of a front end. The user's own server of the same name counts.
+/// Adds the servers of a front end. A server of the same name in the user's config takes precedence.
 fn add_servers(tables: &mut Vec<McpTable>, servers: &[McpTable]) {
     for server in servers {
         if tables.iter().all(|table| table.name != server.name) {

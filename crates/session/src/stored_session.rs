@@ -18,13 +18,13 @@ pub enum SessionChoice {
     New,
     /// The most recently used one of this folder's project.
     Last,
-    /// The most recently used one, wherever it began.
+    /// The most recently used one of any folder.
     LastAnywhere,
     /// By id, title, or the beginning of either.
     Named(String),
 }
 
-/// Whether a session is continued itself or in a copy.
+/// Whether a session itself is continued or a copy of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Continuation {
     #[default]
@@ -53,7 +53,7 @@ pub struct NoSessionHere {
 impl NoSessionHere {
     pub fn error(&self) -> HintedError {
         let NoSessionHere { newest, title, folder } = self;
-        // They may come from an imported file, and must not look like lines of ours.
+        // They may come from an imported file, and must not look like our own output.
         let line = |name: &Option<String>| name.as_deref().map(terminal_safe_line);
         let title = line(title).map_or_else(String::new, |title| format!(" (\"{title}\")"));
         let folder = line(folder).map_or_else(String::new, |folder| format!(", which began in {folder}"));
@@ -120,7 +120,7 @@ pub struct StoredSession {
 }
 
 impl StoredSession {
-    /// Whether another process has it open. Going on then needs a copy.
+    /// Whether another process has it open. It can then be continued only in a copy.
     pub fn is_open_elsewhere(&self) -> bool {
         matches!(self.access, SessionAccess::Refused(StoreError::InUse { .. }))
     }

@@ -28,7 +28,8 @@ pub trait UpdateSink {
     fn tick(&mut self) {}
 }
 
-/// A front end on another thread. Its end is ignored; the session notices it by the closed commands.
+/// A front end on another thread. Send errors are ignored: the session notices that it ended because the command
+/// channel is closed.
 impl UpdateSink for Sender<front::Update> {
     fn take(&mut self, update: front::Update) {
         drop(self.send(update));

@@ -1,4 +1,4 @@
-//! Usage for people: names of groups, token counts and costs as text, and the
+//! Usage as text: names of groups, token counts and costs, and the
 //! prices that costs are computed from.
 
 use aside_core::block::Origin;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Map, Value, json};
 
-/// How many responses are held, and how many bytes in all; the oldest go first.
+/// How many responses are held, and how many bytes in all; the oldest are dropped first.
 const MAX_RESPONSES: usize = 1000;
 const MAX_BYTES: usize = 64 << 20;
 
@@ -104,7 +104,7 @@ impl HeldResponses {
     }
 }
 
-/// The items of a request. A plain text is a message of the user.
+/// The items of a request. A plain text is a user message.
 fn input_items(request: &Map<String, Value>) -> Vec<Value> {
     match request.get("input") {
         Some(Value::Array(items)) => items.clone(),

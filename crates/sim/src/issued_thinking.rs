@@ -18,7 +18,7 @@ const MAX_REPLIES: usize = 10_000;
 /// How many replies that look the same are remembered. The steps of a loop often do.
 const MAX_ALIKE: usize = 64;
 
-/// What a client did with one rule, or with the thinking of one reply.
+/// Whether a client followed one rule, or what it did with the thinking of one reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     pub verdict: VerdictKind,
@@ -65,7 +65,7 @@ impl IssuedThinking {
         }
     }
 
-    /// What became of the thinking of each earlier reply in a request.
+    /// What happened to the thinking of each earlier reply in a request.
     pub(crate) fn verdicts(&self, dialect: &str, echo: &EchoRules, request: &ClientRequest) -> Vec<Verdict> {
         let messages = &request.messages;
         let last_user = messages.iter().rposition(|message| message.role == Role::User);
@@ -96,7 +96,7 @@ fn verdict(
     };
     let returned = thinking_marks(echo, &message.blocks);
     let missing = |issued: &[u64]| issued.iter().filter(|mark| !returned.contains(mark)).count();
-    // Of several that look the same, it is the one of which the most came back.
+    // Of several that look the same, take the one of which the most came back.
     let (n_missing, n_issued) = issued.iter().map(|issued| (missing(issued), issued.len())).min().unwrap_or_default();
     let kind = match duty {
         _ if n_missing == 0 => VerdictKind::Kept,

@@ -93,7 +93,7 @@ impl RequestReceipt {
         })
     }
 
-    /// The whole receipt, in the form that a gateway's has.
+    /// The whole receipt, in the same format as the gateway's.
     pub(crate) fn to_json(&self) -> Value {
         let broken: Vec<&Verdict> =
             self.verdicts.iter().filter(|verdict| verdict.verdict == VerdictKind::Refused).collect();
@@ -120,7 +120,7 @@ impl RequestReceipt {
     }
 }
 
-/// One line: status, client, request, model, and what became of the thinking.
+/// One line: status, client, request, model, and what happened to the thinking.
 impl fmt::Display for RequestReceipt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, version) = &self.client;

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
     About,
-    /// An empty answer, for clients that only check whether a server is there.
+    /// An empty response, for clients that only check whether a server is running.
     Alive,
     /// The model list in this protocol's format.
     Models(ModelPage),

@@ -63,7 +63,7 @@ impl ScriptedRequest<'_> {
         }
         let is_loop = self.script.behaviour == Some(Behaviour::Loop);
         let thinking = match requested_thinking(&ask, &self.request.body) {
-            // Nothing is known about how to ask it.
+            // It is not known how to ask it for thinking.
             _ if self.request.dialect.unknown => RequestedThinking::Shown,
             RequestedThinking::Hidden | RequestedThinking::Shown if is_loop => RequestedThinking::Shown,
             RequestedThinking::Shown if rules.read.hidden => RequestedThinking::Hidden,

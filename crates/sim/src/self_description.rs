@@ -10,14 +10,14 @@ use crate::script::behaviour_names;
 /// The help page at `/`.
 pub(crate) fn page() -> String {
     let mut out =
-        "aside sim: a simulator of LLM providers. No model is asked; nothing leaves this machine.\n\n".to_owned();
+        "aside sim: a simulator of LLM providers. No model is called; nothing leaves this machine.\n\n".to_owned();
     for protocol in Protocol::ALL {
         out.push_str(&format!("{:<17} POST {}\n", protocol.as_str(), path(protocol)));
     }
     out.push_str(
         "\nmodels     GET /v1/models; a model is DIALECT[/MODEL][:BEHAVIOUR] or a real name; any key is accepted\n",
     );
-    out.push_str("requests   GET /aside/requests; what clients sent, and what became of the thinking\n");
+    out.push_str("requests   GET /aside/requests; what clients sent, and what happened to the thinking\n");
     out.push_str(&format!("behaviours {}\n", behaviour_names()));
     out.push_str("           or a line `sim: NAME [ARG] [key=value…]` in the last user message\n");
     out.push_str("           several lines `sim: call TOOL {ARGUMENTS}` are the steps of one turn\n");

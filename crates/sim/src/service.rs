@@ -64,7 +64,7 @@ pub enum Strictness {
     #[default]
     AsProvider,
     /// Also requests without the thinking of an earlier reply, where the provider accepts
-    /// them and the model merely does not have it any more.
+    /// them but the model no longer has the thinking.
     RefuseLosses,
 }
 

@@ -12,7 +12,7 @@ import { get } from "./server.js";
 /** @typedef {{view: EntryView, root: HTMLElement, blocks: ShownBlock[]}} ShownEntry */
 
 /** What a message is called. @type {Record<string, string>} */
-const LABELS = { user: "You", aside: "Note of aside" };
+const LABELS = { user: "You", aside: "Note from aside" };
 
 /** The page follows new text if its end was this close. */
 const NEAR_END = 48;

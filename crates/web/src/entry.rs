@@ -17,7 +17,7 @@ use crate::view::{
     result_state,
 };
 
-/// Arguments that describe a call, the most useful first.
+/// Arguments that describe a call, the most informative first.
 const SUBJECT_ARGUMENTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
 
 /// How much of the first words a folded block shows.
@@ -182,7 +182,7 @@ impl CallBody {
     }
 }
 
-/// The most telling argument, or all of them.
+/// The most informative argument, or all of them.
 fn subject(arguments: &str) -> String {
     let parsed: Option<serde_json::Map<String, serde_json::Value>> = serde_json::from_str(arguments).ok();
     let Some(parsed) = parsed else { return String::new() };
@@ -237,7 +237,7 @@ impl Body {
         }
     }
 
-    /// How many bytes of what a tab has already the next frame may send again.
+    /// How many bytes that a tab already has the next frame may send again.
     pub(crate) fn resent_bytes(&self) -> usize {
         match self {
             // Only what is new is sent.
@@ -265,7 +265,7 @@ impl Body {
     }
 }
 
-/// What counts is what is shown.
+/// Only what is shown is compared.
 impl PartialEq for Body {
     fn eq(&self, other: &Body) -> bool {
         let facts = |body: &Body| match body {
@@ -322,7 +322,7 @@ impl Entry {
         Position { entry: self.id, block, bytes: self.blocks.get(block).map_or(0, |body| body.text().len()) }
     }
 
-    /// The view of the message. Thinking has its text as long as the budget lasts.
+    /// The view of the message. Thinking includes its text until the budget is used up.
     pub(crate) fn view(&self, budget: &mut usize) -> EntryView {
         let blocks = self.blocks.iter().map(|body| {
             let fits = body.text().len() <= *budget;
@@ -341,7 +341,7 @@ impl Entry {
         json!({"entry": self.id, "state": self.state, "at": self.at, "model": self.model, "usage": self.usage})
     }
 
-    /// Whether the blocks say the same as these, which were stored.
+    /// Whether the blocks have the same content as these stored ones.
     pub(crate) fn has_same_content(&self, stored: &Entry) -> bool {
         self.blocks.len() == stored.blocks.len() && self.blocks.iter().zip(&stored.blocks).all(|(a, b)| a == b)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// How far a tab has read: so many bytes of the text of a block of a message.
+/// How far a tab has read: the message, the block, and the number of bytes of its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub(crate) struct Position {
     /// The id of the message in the store.
@@ -52,7 +52,7 @@ impl Frame {
         // Serializing plain data into memory cannot fail.
         let data = serde_json::to_string(data).unwrap_or_default();
         let mut text = String::with_capacity(data.len() + 64);
-        // JSON has no line ends of its own. Writing to a string cannot fail.
+        // Serialized JSON contains no line breaks. Writing to a string cannot fail.
         let _ok = write!(text, "id: {position}\nevent: {event}\ndata: {data}\n\n");
         Frame { position, text: text.into() }
     }

@@ -1,4 +1,4 @@
-//! Which requests the server takes at all. A page of another origin can send requests to this
+//! Which requests the server accepts at all. A page of another origin can send requests to this
 //! machine; browsers say so in `Host`, `Origin` and `Sec-Fetch-Site`.
 
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Method};
 
 use crate::secret::WebSecret;
 
-/// The header that a page of another origin cannot send without our consent.
+/// The header that a page of another origin cannot send, because no CORS header allows it.
 pub(crate) const CUSTOM_HEADER: &str = "aside-web";
 
 /// Why a request is refused.
@@ -100,7 +100,7 @@ pub(crate) fn is_logged_in(secret: &WebSecret, port: u16, headers: &HeaderMap) -
     pairs.any(|(key, value)| key == name && secret.is_cookie(value))
 }
 
-/// Cookies do not know ports, so the name has it.
+/// Cookies are shared between ports, so the name contains the port.
 pub(crate) fn cookie_name(port: u16) -> String {
     format!("aside_{port}")
 }

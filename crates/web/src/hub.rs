@@ -19,9 +19,9 @@ use crate::frames::{Frame, Position};
 use crate::transcript::Transcript;
 use crate::view::{OutputView, QuestionView};
 
-/// Growth is sent this often: a tab draws a frame in half of the time.
+/// Deltas are sent this often: a tab draws a frame in half the time.
 const FLUSH_AFTER: Duration = Duration::from_millis(30);
-/// A tab gets at most so many bytes a second of what is sent again while it grows.
+/// When text is sent again while it grows, a tab gets at most this many bytes of it per second.
 const RESENT_BYTES_PER_SECOND: usize = 256 << 10;
 /// Frames that a slow tab may lag behind before it starts over.
 const MAX_LAG: usize = 1024;
@@ -38,9 +38,9 @@ pub(crate) enum CommandRefusal {
     OpenElsewhere,
     /// The user cannot have read the question yet.
     TooEarly,
-    /// The question is not open any more.
+    /// The question is no longer open.
     Answered,
-    /// The command makes no sense here, and why.
+    /// The command makes no sense here, for this reason.
     Invalid(String),
 }
 
@@ -82,7 +82,7 @@ struct HubState {
 pub(crate) enum HubAccess {
     /// This process, through this channel.
     Writer(Sender<Command>),
-    /// Another process; the store is read again and again.
+    /// Another process; the store is read at intervals.
     Reader,
     /// The session has ended.
     Ended,
@@ -112,7 +112,7 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A tab that is connected: the frames it lacks, and those that follow.
+/// A connected tab: the frames it is missing, and those that follow.
 pub(crate) struct Tab {
     pub first: Vec<Frame>,
     pub frames: broadcast::Receiver<Frame>,
@@ -170,7 +170,7 @@ impl Hub {
         matches!(self.lock().access, HubAccess::Ended)
     }
 
-    /// Whether it had no tab for so long, and nothing happens in it.
+    /// Whether it has had no tab for this long, and nothing is running.
     pub(crate) fn is_idle(&self, long: Duration) -> bool {
         let state = self.lock();
         let is_busy = state.turn.is_running || !state.questions.is_empty() || state.n_tabs > 0;
@@ -194,7 +194,7 @@ impl Hub {
         Tab { first, frames, hub: Arc::clone(self) }
     }
 
-    /// What a tab lacks that fell behind.
+    /// What a tab that fell behind is missing.
     pub(crate) fn catch_up(&self, from: Position) -> (Vec<Frame>, broadcast::Receiver<Frame>) {
         let mut state = self.lock();
         if let Some(frame) = state.transcript.flush() {
@@ -211,7 +211,7 @@ impl Hub {
         }
     }
 
-    /// Another process has given the session up: from now on it is written here.
+    /// Another process has closed the session: from now on this one writes it.
     pub(crate) fn take_over(&self, commands: Sender<Command>, status: Status, lists: CompletionLists) {
         let mut state = self.lock();
         state.access = HubAccess::Writer(commands);
@@ -230,7 +230,7 @@ impl Hub {
         matches!(self.lock().access, HubAccess::Reader)
     }
 
-    /// Carries a command out.
+    /// Carries out a command.
     pub(crate) fn command(&self, command: Command) -> Result<(), CommandRefusal> {
         let mut state = self.lock();
         let commands = match &state.access {
@@ -268,7 +268,7 @@ impl Hub {
                     let delay = Duration::from_millis((bytes * 1000 / RESENT_BYTES_PER_SECOND) as u64).max(FLUSH_AFTER);
                     match (flushed + delay).checked_duration_since(Instant::now()) {
                         Some(left) => updates.recv_timeout(left),
-                        // Also if more updates are waiting: a fast reply must not hold the frame back.
+                        // Even if more updates are waiting: a fast reply must not delay the frame.
                         None => Err(RecvTimeoutError::Timeout),
                     }
                 }
@@ -301,7 +301,7 @@ impl Hub {
         }
     }
 
-    /// Takes over what the store has, for a session that another process writes.
+    /// Updates from the store, for a session that another process writes.
     pub(crate) fn sync(&self, entries: Vec<Entry>, earlier: Option<i64>) {
         let mut state = self.lock();
         let frames = state.transcript.sync(entries, earlier);
@@ -342,7 +342,7 @@ impl HubState {
             "questions": self.questions.iter().map(|(question, asked)| question_view(question, *asked)).collect::<Vec<_>>(),
             "now": now_ms(),
         });
-        // It says nothing about the messages, so a tab keeps its position.
+        // It does not affect the messages, so a tab keeps its position.
         Frame { position: Position::default(), text: format!("event: hello\ndata: {data}\n\n").into() }
     }
 
@@ -535,7 +535,7 @@ impl HubState {
         frames
     }
 
-    /// The session goes on under another id, in a copy.
+    /// The session continues in a copy, under another id.
     fn stored_as(&mut self, id: String) -> Vec<Frame> {
         if self.id == id {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! `aside web`: a page on this machine that shows sessions, and the server that feeds it.
+//! `aside web`: a page on this machine that shows sessions, and the server behind it.
 //!
 //! The page gets the events of a session as a stream and sends commands; both are the values of
 //! `aside_front`, with Markdown as typed nodes. Nothing from a model becomes HTML. `secret` and

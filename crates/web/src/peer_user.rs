@@ -1,8 +1,8 @@
 //! Which user of this machine is at the other end of a connection.
 //!
 //! The address with the login token is an argument of the browser's process, which
-//! every user of the machine can read. And while the server does not run, every user can
-//! take its port, to which a browser then sends its cookie. So both work for their own user only.
+//! every user of the machine can read. While the server is not running, every user can
+//! take its port, and a browser then sends the cookie there. So both work only for the user who owns them.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -21,7 +21,7 @@ pub(crate) fn is_other_user(peer: SocketAddr, listen: SocketAddr) -> bool {
     if tables.is_empty() {
         return false;
     }
-    // A connection that is not in the tables is closed, and its answer is not read.
+    // A connection without a row of a socket is closed, and its answer is not read.
     let user = tables.iter().find_map(|table| owner(table, peer, listen.port()));
     user.is_none_or(|user| user != own && user != ROOT)
 }
@@ -36,13 +36,15 @@ fn own_user() -> Option<u32> {
     None
 }
 
-/// The owner of the socket with this address that is connected to this port.
+/// The owner of the socket with this address that is connected to this port. After the socket is closed, the kernel
+/// keeps a row for a while with the user 0 instead of its owner; such a row has no inode.
 fn owner(table: &str, peer: SocketAddr, port: u16) -> Option<u32> {
     table.lines().skip(1).find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let (local, remote) = (address(fields.get(1)?)?, address(fields.get(2)?)?);
         let is_ours = local.1 == peer.port() && local.0 == peer.ip().to_canonical() && remote.1 == port;
-        fields.get(7).filter(|_| is_ours)?.parse().ok()
+        let has_socket = fields.get(9)?.parse::<u64>().ok()? != 0;
+        fields.get(7).filter(|_| is_ours && has_socket)?.parse().ok()
     })
 }
 
@@ -69,13 +71,48 @@ mod tests {
     const HEADER: &str =
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 
+    fn row(local: &str, state: &str, user: u32, inode: u32) -> String {
+        let times = "00000000:00000000 00:00000000 00000000";
+        format!("{HEADER}   0: {local}:9C40 0100007F:1067 {state} {times} {user}        0 {inode} 1\n")
+    }
+
+    #[test]
+    fn w4_a_closed_socket_has_no_owner() {
+        let peer = SocketAddr::from(([127, 0, 0, 1], 0x9C40));
+        #[rustfmt::skip]
+        let cases = [
+            // state         in the table  user  inode  owner
+            ("established",       "01",    1000, 7,     Some(1000)),
+            ("established, root", "01",    0,    7,     Some(0)),
+            ("the server closed", "08",    1000, 7,     Some(1000)),
+            ("half closed",       "05",    1000, 7,     Some(1000)),
+            ("orphaned",          "04",    0,    0,     None),
+            ("orphaned",          "05",    0,    0,     None),
+            ("time wait",         "06",    0,    0,     None),
+            ("last ack",          "09",    0,    0,     None),
+        ];
+        for (name, state, user, inode, expected) in cases {
+            assert_eq!(owner(&row("0100007F", state, user, inode), peer, 0x1067), expected, "{name}");
+        }
+        let reused = format!("{}{}", row("0100007F", "06", 0, 0), row("0100007F", "01", 1000, 7));
+        assert_eq!(owner(&reused, peer, 0x1067), Some(1000), "the port is in use again");
+    }
+
+    #[test]
+    fn w4_a_real_connection_has_no_owner_once_its_socket_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = listener.local_addr().unwrap();
+        let client = TcpStream::connect(listen).unwrap();
+        let peer = client.local_addr().unwrap();
+        let _accepted = listener.accept().unwrap();
+        assert!(!is_other_user(peer, listen));
+        drop(client);
+        assert!(is_other_user(peer, listen), "the kernel keeps a row without a socket");
+    }
+
     #[test]
     fn w4_the_owner_of_a_connection_is_found_in_both_tables() {
-        let line = |local: &str| {
-            format!(
-                "{HEADER}   0: {local}:9C40 0100007F:1067 01 00000000:00000000 00:00000000 00000000 65534        0 1 1\n"
-            )
-        };
+        let line = |local: &str| row(local, "01", 65534, 1);
         let peer = SocketAddr::from(([127, 0, 0, 1], 0x9C40));
         for local in ["0100007F", "0000000000000000FFFF00000100007F"] {
             assert_eq!(owner(&line(local), peer, 0x1067), Some(65534), "{local}");

@@ -33,7 +33,7 @@ struct StateFile {
 
 /// The secret, and the file that keeps it.
 pub struct WebSecret {
-    /// None without a state folder: then it is forgotten when the server ends.
+    /// None without a state folder; then the secret is lost when the server ends.
     path: Option<PathBuf>,
     /// The key, and when its file was written.
     key: Mutex<(Option<SystemTime>, hmac::Key)>,
@@ -52,7 +52,7 @@ impl std::fmt::Debug for WebSecret {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretChoice {
     Keep,
-    /// Every earlier token and cookie ends.
+    /// All earlier tokens and cookies become invalid.
     Renew,
 }
 
@@ -118,7 +118,7 @@ impl WebSecret {
         Ok(self.sign("login", payload))
     }
 
-    /// Whether this is a valid login token. It is used up by that.
+    /// Whether this is a valid login token. A token can be used only once.
     pub(crate) fn use_login_token(&self, token: &str) -> bool {
         let Some(payload) = self.verify("login", token) else { return false };
         let (Some(nonce), Some(made)) = (payload.get(..NONCE_BYTES), time_at(&payload, NONCE_BYTES)) else {
@@ -141,7 +141,7 @@ impl WebSecret {
         expires.is_some_and(|expires| expires > SystemTime::now())
     }
 
-    /// Whether two texts are equal, in a time that does not depend on where they differ.
+    /// Whether two texts are equal, compared in constant time.
     pub(crate) fn is_same(&self, expected: &str, given: &str) -> bool {
         let key = self.key();
         hmac::verify(&key, given.as_bytes(), hmac::sign(&key, expected.as_bytes()).as_ref()).is_ok()

@@ -34,7 +34,7 @@ use crate::sessions::{OpenError, Sessions};
 
 /// The longest body of a request.
 const MAX_BODY: usize = 16 << 20;
-/// A comment keeps the connection alive, and notices that the tab is gone.
+/// How often a comment is sent, to keep the connection alive and to notice that the tab is closed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -63,7 +63,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
-/// Refuses what does not come from the page, and adds the headers of every answer.
+/// Refuses requests that do not come from the page, and adds the headers of every response.
 async fn guarded(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
     let checked = guard::check(server.listen, request.method(), request.headers());
     let is_let_in = match Admission::of(&server, &request) {
@@ -90,7 +90,7 @@ async fn guarded(State(server): State<Arc<Server>>, request: Request, next: Next
     response
 }
 
-/// Who gets in. Another user can take the port while this server does not run, and so get the cookie from the browser.
+/// Who may use the server. While it is not running, another user can take its port and get the cookie from the browser.
 enum Admission {
     Granted,
     /// If this connection belongs to the user who started the server.
@@ -108,7 +108,7 @@ impl Admission {
             return Admission::Refused;
         }
         match (&server.fixed_token, request.extensions().get::<ConnectInfo<SocketAddr>>()) {
-            // Whoever has the token may log in, whichever user it is.
+            // Anyone who has the token may log in, whichever user it is.
             (Some(_), _) => Admission::Granted,
             (None, Some(ConnectInfo(peer))) => Admission::IfOwnUser(*peer),
             (None, None) => Admission::Refused,
@@ -293,7 +293,7 @@ fn typed_command(command: Command) -> Result<Command, Box<Response>> {
     let local = |name: &str, rest: &str| Box::new(answer(StatusCode::OK, &json!({"local": name, "rest": rest})));
     match parse(text) {
         ParsedLine::Text => Ok(command),
-        // These go to another session, which has a page of its own.
+        // These switch to another session, which has its own address.
         ParsedLine::Command(Command::Other { name, rest })
             if matches!(name.as_str(), "new" | "resume" | "sessions" | "search" | "open") =>
         {
@@ -371,7 +371,7 @@ fn query_value(request: &Request, name: &str) -> Option<String> {
     pairs.into_iter().find(|(key, _)| *key == name).map(|(_, value)| query_decoded(value))
 }
 
-/// Browsers write spaces in a query as `+`. Broken escapes stay text.
+/// Browsers write spaces in a query as `+`. Invalid escapes stay as they are.
 fn query_decoded(text: &str) -> String {
     percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }

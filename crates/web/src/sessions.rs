@@ -19,7 +19,7 @@ use crate::view::{BlockView, EntryView, Extent, Progress, result};
 
 /// Messages that a tab gets at first, and more of them at a time.
 const PAGE_MESSAGES: usize = 40;
-/// A page has at most so many bytes of text, but at least one turn's worth of messages.
+/// A page of messages has at most this many bytes of text, but at least the messages of one turn.
 const PAGE_BYTES: usize = 512 << 10;
 const MIN_PAGE_MESSAGES: usize = 4;
 /// A session without tabs is closed after this long, so that another program can continue it.
@@ -31,7 +31,7 @@ const MAX_OPEN: usize = 64;
 const MAX_LISTED: usize = 200;
 const MAX_HITS: usize = 50;
 
-/// Makes the options of a session, all but its choice.
+/// Creates the options of a session, except for which one to continue.
 pub type OptionsMaker = dyn Fn() -> SessionOptions + Send + Sync;
 
 /// Why a session cannot be shown.
@@ -76,7 +76,7 @@ impl Sessions {
         Some(hub)
     }
 
-    /// Begins a session and returns its id.
+    /// Starts a session and returns its id.
     pub(crate) fn begin(self: &Arc<Sessions>, model: Option<String>) -> Result<String, OpenError> {
         let id = self.store.unused_id().map_err(|error| failed(&error))?;
         let mut options = SessionOptions { choice: SessionChoice::New, new_id: Some(id.clone()), ..(self.options)() };
@@ -85,7 +85,7 @@ impl Sessions {
         Ok(id.as_str().to_owned())
     }
 
-    /// Continues the session of a choice, and returns its id; none to begin one.
+    /// Continues the session of a choice, and returns its id; none to start a new one.
     pub(crate) fn find(&self, choice: &SessionChoice) -> Result<Option<String>, HintedError> {
         use aside_session::stored_session::{FoundSession, find_session};
         let folder = (self.options)().folder;
@@ -137,7 +137,7 @@ impl Sessions {
         match self.store.lock_session(id) {
             Ok(_lock) => Ok(true),
             Err(StoreError::InUse { .. }) => Ok(false),
-            // It can be read, and the session says that it is not saved.
+            // It can be read, and the session reports that it is not saved.
             Err(StoreError::ReadOnly { .. }) => Ok(true),
             Err(error) => Err(failed(&error)),
         }
@@ -185,7 +185,7 @@ impl Sessions {
         });
     }
 
-    /// Reads the store again and again, for a session that another process writes.
+    /// Reads the store at intervals, for a session that another process writes.
     fn follow(self: &Arc<Sessions>, hub: &Arc<Hub>) {
         let (hub, sessions) = (Arc::clone(hub), Arc::clone(self));
         std::thread::spawn(move || {

@@ -49,7 +49,7 @@ impl Transcript {
         &self.entries
     }
 
-    /// The end of what there is.
+    /// The current end of the transcript.
     pub(crate) fn position(&self) -> Position {
         self.entries.last().map(Entry::position).unwrap_or_default()
     }
@@ -79,7 +79,7 @@ impl Transcript {
         Frame::new(self.position(), "entries", &json!({"entries": views, "earlier": self.earlier}))
     }
 
-    /// What a tab lacks that has read up to here. Growth must have been flushed.
+    /// What a tab that has read up to here is missing. Pending deltas must have been flushed.
     pub(crate) fn since(&self, from: Position) -> Vec<Frame> {
         let Some(at) = self.entries.iter().position(|entry| entry.id == from.entry) else {
             let last = self.position();
@@ -347,7 +347,7 @@ impl Transcript {
         self.entry_frame(at)
     }
 
-    /// Calls whose result is stored are over.
+    /// Calls whose result is stored have ended.
     fn settle_calls(&mut self, results: &Entry) {
         for body in &results.blocks {
             if let Body::Result { call, state, .. } = body
@@ -376,7 +376,7 @@ impl Transcript {
         changed.into_iter().filter_map(|at| self.entry_frame(at)).collect()
     }
 
-    /// Takes over what the store has now. Entries before the first of these stay.
+    /// Replaces entries with what the store has now. Entries before the first of these stay.
     pub(crate) fn sync(&mut self, stored: Vec<Entry>, earlier: Option<i64>) -> Vec<Frame> {
         let first = stored.first().map(|entry| entry.id);
         let from = first.and_then(|first| self.entries.iter().position(|entry| entry.id == first));
@@ -446,7 +446,7 @@ pub(crate) enum WithText {
     No,
 }
 
-/// Tells a tab to cut back to what the store has.
+/// Tells a tab to remove what the store does not have.
 fn rewind(to: Position) -> Frame {
     Frame::new(to, "rewind", &to)
 }

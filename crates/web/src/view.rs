@@ -121,14 +121,14 @@ pub(crate) enum CallState {
 pub(crate) struct CallView {
     pub call: String,
     pub name: String,
-    /// The most telling argument, on one line.
+    /// The most informative argument, on one line.
     pub subject: String,
     /// All arguments, with every character visible.
     pub arguments: String,
     pub state: CallState,
     pub started_at: Option<u64>,
     pub ended_at: Option<u64>,
-    /// What it wrote so far, while it runs.
+    /// What it has written so far, while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<OutputView>,
 }
@@ -183,14 +183,14 @@ pub(crate) enum Extent {
     Whole,
 }
 
-/// How results begin that aside wrote itself. The store keeps only their text.
+/// The beginnings of results that aside wrote itself. The store keeps only their text.
 const SYNTHETIC_RESULTS: [(&str, CallState); 3] = [
     ("denied", CallState::Denied),
     ("stopped by the user", CallState::Stopped),
     ("interrupted before it was allowed", CallState::NotRun),
 ];
 
-/// What became of a call, by its result.
+/// What happened to a call, judging by its result.
 pub(crate) fn result_state(is_error: bool, text: &str) -> CallState {
     let known = SYNTHETIC_RESULTS.iter().find(|(begins, _)| text.starts_with(begins));
     match (is_error, known) {
@@ -250,7 +250,7 @@ pub(crate) struct QuestionView {
     pub covers: Option<String>,
     /// What the answers mean.
     pub kind: QuestionKind,
-    /// For so many milliseconds more no answer counts.
+    /// How many more milliseconds answers are ignored.
     pub wait_ms: u64,
 }
 

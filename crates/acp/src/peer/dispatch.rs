@@ -158,7 +158,7 @@ impl Peer {
         found.map(|(key, _)| *key).ok_or_else(|| RpcError::no_such_session(id))
     }
 
-    /// Forgets a session. Its running prompt is cancelled.
+    /// Removes a session. Its running prompt is cancelled.
     fn end_session(&mut self, key: SessionKey) {
         if let Some(mut session) = self.sessions.remove(&key) {
             session.end(&mut self.effects);
@@ -223,7 +223,7 @@ fn absolute(folder: PathBuf) -> Result<PathBuf, RpcError> {
     Err(RpcError::invalid_params(format!("cwd is `{}`; it must be an absolute path", folder.display())))
 }
 
-/// A folder besides the working directory. All of the disk would leave nothing to ask about.
+/// A folder besides the working directory. The root is refused: with it, nothing would need permission.
 fn additional_folder(folder: PathBuf) -> Result<PathBuf, RpcError> {
     let what = match folder.components().count() {
         _ if !folder.is_absolute() => "must be an absolute path",
@@ -233,7 +233,7 @@ fn additional_folder(folder: PathBuf) -> Result<PathBuf, RpcError> {
     Err(RpcError::invalid_params(format!("the additional directory `{}` {what}", folder.display())))
 }
 
-/// Whatever version the client asks for, this is the one we have.
+/// We support only this version, whichever one the client asks for.
 fn initialized() -> Value {
     json!({
         "protocolVersion": VERSION,

@@ -68,7 +68,7 @@ pub struct OpenRequest {
     pub replaces: Option<SessionKey>,
 }
 
-/// Whether the client can read files, with the text that is not saved yet.
+/// Whether the client can read files, including unsaved text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientFiles {
     Offered,

@@ -35,7 +35,7 @@ pub(super) struct OpenSession {
     status: Status,
     models: Vec<String>,
     access: SessionAccess,
-    /// The commands that the session works on, in order. Each ends with `Update::Ready`.
+    /// The commands that the session is working on, in order. Each ends with `Update::Ready`.
     running: VecDeque<RunningCommand>,
     /// The last request to the provider.
     sent: Option<Sending>,
@@ -45,7 +45,7 @@ pub(super) struct OpenSession {
     n_silences: u32,
 }
 
-/// A command that the session works on.
+/// A command that the session is working on.
 #[derive(Debug)]
 struct RunningCommand {
     request: RequestId,
@@ -117,7 +117,7 @@ impl OpenSession {
         &self.id
     }
 
-    /// Nothing was asked in it yet.
+    /// No prompt has been sent in it yet.
     pub(super) fn is_new(&self) -> bool {
         !self.has_messages
     }
@@ -221,7 +221,7 @@ impl OpenSession {
         Ok(())
     }
 
-    /// Answers a prompt with a text of our own.
+    /// Answers a prompt with our own text.
     fn answer_with(&mut self, request: &RequestId, text: &str, effects: &mut Vec<Effect>) {
         let mut out = Vec::new();
         self.translator.output(text, &mut out);
@@ -294,7 +294,7 @@ impl OpenSession {
         prompt.map(|prompt| prompt.is_cancelled = true).is_some()
     }
 
-    /// The session is closed while it works.
+    /// The session is closed while it is working.
     pub(super) fn end(&mut self, effects: &mut Vec<Effect>) {
         let mut out = Vec::new();
         self.translator.flush(&mut out);

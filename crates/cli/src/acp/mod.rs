@@ -29,7 +29,7 @@ use crate::ExitStatus;
 use crate::override_arguments::OverrideArguments;
 use editor_files::{EditorFiles, FileRequest, WaitingTools};
 
-/// Serve an editor: the Agent Client Protocol on standard input and output
+/// Run as an editor's agent: the Agent Client Protocol on standard input and output
 ///
 /// An editor such as Zed starts this command. Standard output carries only the
 /// protocol. The sessions are ordinary ones: `aside -r ID` continues them, and

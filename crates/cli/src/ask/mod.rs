@@ -113,7 +113,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_steps: Option<u32>,
 
-    /// Stop once the turn cost this much; the reply that reaches it is complete
+    /// Stop once the turn has cost this much; the reply that reaches it is complete
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     max_cost: Option<f64>,
 

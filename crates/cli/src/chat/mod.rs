@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
 
-    /// Stop each turn once it cost this much; the reply that reaches it is complete
+    /// Stop each turn once it has cost this much; the reply that reaches it is complete
     #[arg(long, value_name = "USD", value_parser = crate::ask::parse_dollars)]
     pub(crate) max_cost: Option<f64>,
 

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::{TestConfig, start};
@@ -143,9 +144,9 @@ impl Client {
         std::mem::take(&mut self.updates)
     }
 
-    /// Ends the process at once, as a crash does.
-    fn kill(mut self) {
-        self.process.kill().unwrap();
+    /// Ends the process by a signal, as a crash or the editor does.
+    fn kill(mut self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
         self.process.wait().unwrap();
     }
 
@@ -250,9 +251,9 @@ fn a2_live_and_loaded_transcripts_are_equal() {
     }
 }
 
-#[test]
-fn a4_a_killed_session_loads_with_what_came_and_continues() {
-    let config = TestConfig::new("acp-kill");
+/// Ends the process in the middle of a thought, and goes on in another.
+fn ends_in_a_thought_and_continues(name: &str, end: impl FnOnce(Client)) {
+    let config = TestConfig::new(name);
     let mut client = Client::start(&config, &["-m", "sim/deepseek"]);
     let session = client.new_session(&config.project());
     client.send_prompt(&session, "sim: think tokens=3000 rate=200");
@@ -261,7 +262,7 @@ fn a4_a_killed_session_loads_with_what_came_and_continues() {
         client.receive();
     }
     let shown = client.text("agent_thought_chunk");
-    client.kill();
+    end(client);
 
     let mut again = Client::start(&config, &[]);
     again.load(&session, &config.project());
@@ -274,6 +275,21 @@ fn a4_a_killed_session_loads_with_what_came_and_continues() {
     assert!(config.stdout("sessions list").contains(&session));
     let found = config.stdout("search simulator");
     assert!(found.contains(&session), "{found}");
+}
+
+#[test]
+fn a4_a_killed_session_loads_with_what_came_and_continues() {
+    ends_in_a_thought_and_continues("acp-kill", |client| client.kill(Signal::KILL));
+}
+
+#[test]
+fn a4_a_terminated_session_loads_with_what_came_and_continues() {
+    ends_in_a_thought_and_continues("acp-term", |client| client.kill(Signal::TERM));
+}
+
+#[test]
+fn a4_a_session_whose_editor_closed_the_input_loads_with_what_came_and_continues() {
+    ends_in_a_thought_and_continues("acp-closed", |client| drop(client.end()));
 }
 
 #[test]

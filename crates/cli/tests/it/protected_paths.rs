@@ -1,4 +1,4 @@
-//! `ask --yes` with a provider that writes to protected paths.
+//! A provider that writes to protected paths.
 
 use std::fs;
 use std::mem::ManuallyDrop;
@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::sandbox::tiers;
 use crate::support::{TestConfig, run};
 use crate::terminal::scripted_provider::{ScriptedProvider, ScriptedStep};
 
@@ -40,5 +41,35 @@ fn l3_yes_does_not_cover_protected_paths() {
         let written = fs::read_to_string(work.join(path)).is_ok_and(|text| text == "OWNED");
         assert_eq!(written, is_written, "{name}: {}", ran.stderr);
         assert_eq!(fs::read_to_string(own.join("config.toml")).unwrap(), before, "{name}");
+    }
+}
+
+/// The files decide what runs at the next start: a new `[mcp]` table is enough.
+#[test]
+fn k2_an_allowed_command_cannot_change_the_files_of_aside_below_its_working_directory() {
+    for tier in tiers(&TestConfig::new("own-files")) {
+        let config = TestConfig::new(&format!("own-files-{tier}"));
+        let (work, own) = (config.0.join("work"), config.0.join("work/config"));
+        fs::create_dir_all(&own).unwrap();
+        let call = ScriptedStep::Call { id: "c1", name: "shell", arguments: json!({"command": "sh grow.sh"}) };
+        let provider = ScriptedProvider::new(vec![vec![call], vec![ScriptedStep::Say("done")]]);
+        let rules = "[permissions]\n\"shell:sh grow.sh\" = \"allow\"\n";
+        fs::write(own.join("config.toml"), format!("{}\n{rules}", provider.config())).unwrap();
+        let before = fs::read_to_string(own.join("config.toml")).unwrap();
+        let script = "echo x >ran; mkdir -p config/data config/profiles config/dialects
+            for file in config.toml data/permissions.json data/trust.json profiles/deep.toml dialects/own.toml; do echo '# OWNED' >>config/$file; done; true";
+        fs::write(work.join("grow.sh"), script).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+        command.args(["ask", "-m", "played/some-model", "go"]).current_dir(&work).env("ASIDE_CONFINE_MAX", tier);
+        let inside = ManuallyDrop::new(TestConfig(own.clone()));
+        let ran = run(&mut command, b"", Some(&inside));
+        assert_eq!(ran.code, 0, "{tier}: {}", ran.stderr);
+        // Without a sandbox it asks, and gets no answer.
+        assert_eq!(work.join("ran").exists(), tier != "none", "{tier}: {}", ran.stderr);
+        assert_eq!(fs::read_to_string(own.join("config.toml")).unwrap(), before, "{tier}: {}", ran.stderr);
+        for file in ["data/permissions.json", "data/trust.json", "profiles/deep.toml", "dialects/own.toml"] {
+            let is_owned = fs::read_to_string(own.join(file)).is_ok_and(|text| text.contains("OWNED"));
+            assert!(!is_owned, "{tier}: {file}: {}", ran.stderr);
+        }
     }
 }

@@ -15,7 +15,7 @@ fn aside(config: &TestConfig, arguments: &[&str], variables: &[(&str, &str)]) ->
 }
 
 /// The tiers that this machine supports.
-fn tiers(config: &TestConfig) -> Vec<&'static str> {
+pub(crate) fn tiers(config: &TestConfig) -> Vec<&'static str> {
     let has = |tier: &&str| {
         let said = aside(config, &["sandbox", "--", "true"], &[("ASIDE_CONFINE_MAX", tier)]).stderr;
         said.starts_with(&format!("tier: {tier} ("))

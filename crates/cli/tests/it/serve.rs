@@ -72,7 +72,7 @@ fn g7_the_key_of_the_store_is_replaced_while_a_gateway_runs() {
     let old = config.read("data/gateway.key");
     let rotated = config.run("serve key rotate-store");
     assert_eq!((rotated.code, rotated.stdout.as_str()), (0, ""), "{}", rotated.stderr);
-    assert!(rotated.stderr.contains("the memory of 1 tenants has a new key"), "{}", rotated.stderr);
+    assert!(rotated.stderr.contains("the memory of 1 tenants is encrypted with a new key"), "{}", rotated.stderr);
     assert_ne!(config.read("data/gateway.key"), old);
     let answer = post(&gateway, &second, "any");
     assert_eq!((answer.status, answer.n_restored()), (200, 1), "the running gateway goes on");

@@ -139,7 +139,7 @@ fn p10_a_session_that_is_open_elsewhere_is_not_written_but_copied() {
     assert!(refused.stderr.contains("--fork"), "{}", refused.stderr);
     let copied = run(&config, &["ask", "-c", "--fork", "second question"]);
     assert_eq!(copied.code, 0, "{}", copied.stderr);
-    assert!(copied.stderr.contains("going on in a copy: "), "{}", copied.stderr);
+    assert!(copied.stderr.contains("continuing in a copy: "), "{}", copied.stderr);
     // Reading it needs no copy.
     let read = run(&config, &["ask", "-r", "first question", "--no-save", "only asked"]);
     assert_eq!(read.code, 2, "the copy has the same title: {}", read.stderr);

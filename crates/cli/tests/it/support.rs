@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 pub(crate) struct RunOutput {
     pub(crate) code: i32,
@@ -86,7 +87,15 @@ impl TestConfig {
 
 impl Drop for TestConfig {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap();
+        // A process that a test killed may still have a helper that writes its last file.
+        let removed = (0..100).any(|_| {
+            let removed = fs::remove_dir_all(&self.0).is_ok();
+            if !removed {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            removed
+        });
+        assert!(removed || std::thread::panicking(), "{} cannot be removed", self.0.display());
         // Most tests have no project folder.
         drop(fs::remove_dir_all(self.0.with_extension("project")));
     }

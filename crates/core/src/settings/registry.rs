@@ -104,7 +104,7 @@ registry! {
     ProjectFiles, "prompt.projectFiles", SettingKind::List, BuiltinDefault::Is(r#"["AGENTS.md"]"#),
         "instructions to read from the working folder up to the root of the repository";
     Notify, "screen.notify", SettingKind::Choice(Notify::WORDS), BuiltinDefault::Is("bell"),
-        "how the screen calls you when a question waits or a long turn ends: with the bell or a notification of the terminal, and in its title";
+        "how the terminal notifies you when a question is waiting or a long turn ends: by the bell or a notification, and in its title";
     ProseWidth, "screen.proseWidth", SettingKind::Count, BuiltinDefault::Is("100"),
         "the widest line of text on the screen, in columns; code and tables may be wider";
     Theme, "screen.theme", SettingKind::Choice(ScreenTheme::WORDS), BuiltinDefault::Is("auto"),

@@ -38,7 +38,7 @@ pub enum ExchangeError {
     /// The provider refused the request, and no repair or retry was left.
     #[error("{0}")]
     Refused(Box<ProviderRefusal>),
-    /// Connecting failed, or the connection broke off.
+    /// Connecting failed, or the connection was lost.
     #[error(transparent)]
     Unreachable(#[from] ConnectionError),
     /// Nothing in the reply belongs to the protocol.

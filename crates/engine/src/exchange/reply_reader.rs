@@ -1,4 +1,4 @@
-//! Reads a reply as fast as the sink takes it, and decodes it.
+//! Reads a reply as fast as the sink accepts it, and decodes it.
 
 use aside_core::block::Reply;
 use aside_core::connection_failure::ConnectionError;

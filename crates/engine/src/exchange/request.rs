@@ -26,7 +26,7 @@ pub struct ExchangeRequest<'a> {
     pub tools: &'a [ToolSpec],
     /// Includes the limit on the reply's size.
     pub settings: &'a Settings,
-    /// What the request asks for. It wins over the settings.
+    /// What the request asks for. It overrides the settings.
     pub parameters: &'a Parameters,
     pub answer_mode: AnswerMode,
     /// The repairs known so far for this endpoint and model.

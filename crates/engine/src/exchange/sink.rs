@@ -27,7 +27,7 @@ pub enum ExchangeUpdate<'a> {
     Repaired(&'a RepairNotice),
 }
 
-/// Receives updates, and holds the provider back while it is not ready for more.
+/// Receives updates. While it is not ready for more, nothing is read from the provider.
 ///
 /// The futures need not be `Send`. If they are, the future of the exchange is `Send` too.
 pub trait ExchangeSink {
@@ -39,7 +39,7 @@ pub trait ExchangeSink {
     /// the last update; a stop signal ends the wait.
     fn ready(&mut self) -> impl Future<Output = ()>;
 
-    /// Runs while the exchange waits for the provider or for a retry, and is dropped when it goes on.
+    /// Runs while the exchange waits for the provider or for a retry, and is dropped when the wait ends.
     fn while_waiting(&mut self) -> impl Future<Output = Infallible> {
         std::future::pending()
     }
@@ -60,7 +60,7 @@ pub(super) async fn wait_for<T>(
     }
 }
 
-/// Waits for the sink unless a signal arrives first. The sink is asked in any case.
+/// Waits for the sink unless a signal arrives first. The sink is polled at least once.
 pub(super) async fn wait_for_sink(
     phase: ReplyPhase,
     stop: StopSignals<'_>,

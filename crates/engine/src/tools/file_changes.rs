@@ -1,4 +1,4 @@
-//! Changes of files by the tools: told before they are made, and taken back later.
+//! File changes by tools: reported before they are made, so that they can be undone later.
 
 use std::fmt;
 use std::fs::Permissions;
@@ -94,7 +94,7 @@ impl FileRestorer {
         read(&self.resolve(path)?)
     }
 
-    /// Puts this content there, or removes the file.
+    /// Writes this content, or removes the file.
     pub fn restore(&self, path: &str, content: Option<&FileContent>) -> Result<(), String> {
         let resolved = self.resolve(path)?;
         let fail = |error: std::io::Error| files::describe_error(&resolved, &error);

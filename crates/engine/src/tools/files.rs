@@ -2,8 +2,8 @@
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::SystemTime;
 
 use super::working_dir::{PathScope, ResolvedPath};
 use crate::dir::{self, OpenedPath};
@@ -29,9 +29,24 @@ pub(crate) enum ExistingFile {
     /// Not text, or too large. It can only be replaced as a whole, without a diff.
     Other {
         bytes: u64,
-        changed: Option<SystemTime>,
+        version: FileVersion,
         permissions: Permissions,
     },
+}
+
+/// Differs if a file was written or replaced. Its owner can set the time of its last change, but not this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileVersion {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl FileVersion {
+    fn of(metadata: &Metadata) -> FileVersion {
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        FileVersion { device: metadata.dev(), inode: metadata.ino(), changed }
+    }
 }
 
 /// Opens a regular file for reading. Anything else could block forever or never end.
@@ -64,7 +79,7 @@ pub(crate) fn read_existing(resolved: &ResolvedPath) -> Result<ExistingFile, Str
         Ok(_) => open(resolved),
     };
     let (file, metadata) = opened?;
-    let (permissions, changed) = (metadata.permissions(), metadata.modified().ok());
+    let (permissions, version) = (metadata.permissions(), FileVersion::of(&metadata));
     // Replacing a file by a rename does not check its own permissions.
     if permissions.readonly() {
         return Err(format!("`{}` is read-only", resolved.name));
@@ -74,12 +89,12 @@ pub(crate) fn read_existing(resolved: &ResolvedPath) -> Result<ExistingFile, Str
         file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| describe_error(resolved, &error))?;
     }
     if metadata.len().max(bytes.len() as u64) > MAX_BYTES as u64 {
-        return Ok(ExistingFile::Other { bytes: metadata.len().max(bytes.len() as u64), changed, permissions });
+        return Ok(ExistingFile::Other { bytes: metadata.len().max(bytes.len() as u64), version, permissions });
     }
     let size = bytes.len() as u64;
     Ok(match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => ExistingFile::Text(TextFile { text, permissions }),
-        Ok(_) | Err(_) => ExistingFile::Other { bytes: size, changed, permissions },
+        Ok(_) | Err(_) => ExistingFile::Other { bytes: size, version, permissions },
     })
 }
 

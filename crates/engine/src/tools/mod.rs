@@ -54,7 +54,7 @@ pub use working_dir::WorkingDir;
 pub trait Asker: Sync {
     fn ask(&self, question: PermissionQuestion) -> BoxFuture<'_, PermissionAnswer>;
 
-    /// Where a running call reports its output, if anybody wants to see it.
+    /// Where a running call reports its output, if a front end shows it.
     fn live_output(&self, _call: &str) -> Option<LiveOutput> {
         None
     }

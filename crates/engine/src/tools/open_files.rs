@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 /// The files that an editor has open.
 pub trait OpenFiles: Send + Sync + fmt::Debug {
-    /// The text of a file as the editor has it; none if it does not say. The path is absolute.
+    /// The text of a file in the editor; none if the editor does not provide it. The path is absolute.
     fn text(&self, path: &Path, stop: &CancellationToken) -> Option<String>;
 }
 
-/// Whether the editor's text is what is on disk. Editors keep line ends apart from the text.
+/// Whether the editor's text is what is on disk. Editors may store line endings separately from the text.
 pub(crate) fn is_saved(text: &str, saved: &[u8]) -> bool {
     let lines = |bytes: &[u8]| -> Vec<u8> { bytes.iter().copied().filter(|byte| *byte != b'\r').collect() };
     let (text, saved) = (lines(text.as_bytes()), lines(saved));

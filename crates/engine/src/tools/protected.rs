@@ -3,82 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-/// A name matches a file, or a folder with everything in it, at any depth. `*` matches anything at either end
-/// of a name. Case is ignored, as on many file systems.
-const NAMES: &[&str] = &[
-    // Repositories: git runs hooks and reads its config from them.
-    ".git",
-    ".gitconfig",
-    ".gitmodules",
-    ".config/git",
-    // Instructions for agents, and programs that agents start.
-    "agents.md",
-    ".aside",
-    ".mcp.json",
-    ".claude",
-    ".cursor",
-    // Shells.
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".mkshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".logout",
-    ".shrc",
-    ".inputrc",
-    ".config/fish",
-    ".config/nushell",
-    ".envrc",
-    ".direnvrc",
-    ".config/direnv",
-    // Programs started at login or by a connection.
-    ".ssh",
-    ".pam_environment",
-    ".xinitrc",
-    ".xprofile",
-    ".xsession",
-    ".xsessionrc",
-    ".config/autostart",
-    ".config/environment.d",
-    ".config/systemd",
-    "library/launchagents",
-    // Editors.
-    ".vscode/extensions.json",
-    ".vscode/launch.json",
-    ".vscode/mcp.json",
-    ".vscode/settings.json",
-    ".vscode/tasks.json",
-    "*.code-workspace",
-    "*.sublime-project",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".idea",
-    ".fleet",
-    ".zed",
-    ".helix",
-    ".vim*",
-    ".gvimrc",
-    ".exrc",
-    ".nexrc",
-    ".nvimrc",
-    ".nvim.lua",
-    ".lvimrc",
-    ".config/nvim",
-    ".emacs",
-    ".emacs.d",
-    ".dir-locals*.el",
-];
+use aside_confine::protected_paths;
+
+/// git runs hooks and reads its config from here. [`protected_paths::NAMES`] are protected too, here at any depth and
+/// whatever their case, as on many file systems.
+const REPOSITORY: &str = ".git";
 
 /// The paths that this session protects in addition to the built-in ones.
 #[derive(Debug, Default)]
@@ -101,10 +30,19 @@ impl ProtectedPaths {
     /// inside a folder with such a name.
     pub(crate) fn covers(&self, path: &Path, named: &Path) -> bool {
         let parts = normalized(named);
-        let by_name = NAMES.iter().copied().chain(self.names.iter().map(String::as_str));
-        by_name.into_iter().any(|name| contains_name(name, &parts))
+        let built_in = protected_paths::NAMES.iter().copied().chain([REPOSITORY]);
+        let mut by_name = built_in.chain(self.names.iter().map(String::as_str));
+        by_name.any(|name| contains_name(name, &parts))
             || self.folders.iter().any(|folder| normalized(path).starts_with(&normalized(folder)))
             || is_in_bare_repository(path, named)
+    }
+
+    /// Whether a protected name in one of these folders is a link to this path or to a folder around it.
+    pub(crate) fn links_to(&self, path: &Path, folders: &[PathBuf]) -> bool {
+        let own = folders.iter().flat_map(|folder| self.names.iter().map(move |name| folder.join(name)));
+        let all = protected_paths::all_in(folders, &[]).into_iter().chain(own);
+        let mut targets = all.filter_map(|name| protected_paths::link_target(&name, folders));
+        targets.any(|target| path.starts_with(target))
     }
 }
 

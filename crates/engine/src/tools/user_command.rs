@@ -1,4 +1,4 @@
-//! A command line that the user typed. It runs unconfined, because the user chose it and no model did.
+//! A command line that the user typed. It runs outside the sandbox, because the user chose it, not a model.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct NewestOutput {
 }
 
 impl WorkingDir {
-    /// Runs a command line of the user's in this folder, without input and without the keys of providers.
+    /// Runs a command line of the user in this folder, without input and without the keys of providers.
     pub async fn run_user_command(
         &self,
         command: &str,

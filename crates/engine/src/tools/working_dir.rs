@@ -174,7 +174,7 @@ impl WorkingDir {
         if path.len() > MAX_PATH {
             return Err(format!("the path has {} bytes; at most {MAX_PATH} are allowed", path.len()));
         }
-        let path = resolve_links(&self.root.join(path))?;
+        let (path, links) = follow_links(&self.root.join(path))?;
         let below = |root: &Path| path.strip_prefix(root).ok().map(Path::to_owned);
         let in_additional = || {
             self.additional
@@ -185,7 +185,9 @@ impl WorkingDir {
             below(&self.root).map(|relative| (relative, Arc::clone(&self.folder), ContainingFolder::WorkingDir));
         let inside = inside.or_else(in_additional);
         let named = inside.as_ref().map_or(&path, |(relative, ..)| relative);
-        let is_protected = self.protected.covers(&path, named);
+        let is_protected = self.protected.covers(&path, named)
+            || links.iter().any(|link| self.protected.covers(link, link.strip_prefix(&self.root).unwrap_or(link)))
+            || self.protected.links_to(&path, &self.folders());
         let (name, scope, base, relative) = match inside {
             Some((relative, base, ContainingFolder::WorkingDir)) if relative.as_os_str().is_empty() => {
                 (".".to_owned(), PathScope::Inside, base, relative)
@@ -203,6 +205,11 @@ impl WorkingDir {
             }
         };
         Ok(ResolvedPath { path, name, scope, base, relative, is_protected })
+    }
+
+    /// The working directory and the additional folders.
+    fn folders(&self) -> Vec<PathBuf> {
+        std::iter::once(&self.root).chain(self.additional.iter().map(|one| &one.root)).cloned().collect()
     }
 
     /// Locks a file, so that concurrent changes cannot overwrite each other.
@@ -238,11 +245,16 @@ impl ResolvedPath {
 /// Follows the links of an absolute path, even if its end does not exist yet. `fs::canonicalize` fails on
 /// such a path, and a dangling link to the outside would look like a new file inside.
 fn resolve_links(path: &Path) -> Result<PathBuf, String> {
+    follow_links(path).map(|(path, _)| path)
+}
+
+/// The same, with the paths of all links on the way.
+fn follow_links(path: &Path) -> Result<(PathBuf, Vec<PathBuf>), String> {
     let parts =
         |path: &Path| -> Vec<OsString> { path.components().rev().map(|part| part.as_os_str().into()).collect() };
     let mut remaining = parts(path);
     let mut reached = PathBuf::new();
-    let mut links = 0;
+    let mut links = Vec::new();
     while let Some(part) = remaining.pop() {
         if part == ".." {
             reached.pop();
@@ -253,15 +265,15 @@ fn resolve_links(path: &Path) -> Result<PathBuf, String> {
         }
         reached.push(part);
         if let Ok(target) = fs::read_link(&reached) {
-            links += 1;
-            if links > MAX_LINKS {
+            links.push(reached.clone());
+            if links.len() > MAX_LINKS {
                 return Err(format!("too many links on the way to `{}`", path.display()));
             }
             reached.pop();
             remaining.extend(parts(&target));
         }
     }
-    Ok(reached)
+    Ok((reached, links))
 }
 
 #[cfg(all(test, unix))]
@@ -335,6 +347,35 @@ mod tests {
         }
         let missing = test_dir.path().join("missing");
         assert!(WorkingDir::open(&root).unwrap().with_additional_folders([&missing]).is_err());
+    }
+
+    #[test]
+    fn l3_a_protected_name_that_is_a_link_protects_what_it_leads_to() {
+        let test_dir = TestDir::new("protected-links");
+        let root = test_dir.path();
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::create_dir_all(root.join("githooks")).unwrap();
+        fs::create_dir_all(root.join("env")).unwrap();
+        fs::write(root.join("CLAUDE.md"), "").unwrap();
+        fs::write(root.join("env/dev"), "").unwrap();
+        symlink("../githooks", root.join(".git/hooks")).unwrap();
+        symlink("CLAUDE.md", root.join("AGENTS.md")).unwrap();
+        symlink("env/dev", root.join(".envrc")).unwrap();
+        symlink("CLAUDE.md", root.join("notes.md")).unwrap();
+        let work = WorkingDir::open(root).unwrap();
+        for (path, is_protected) in [
+            (".git/hooks/pre-commit", true),
+            ("githooks/pre-commit", true),
+            ("AGENTS.md", true),
+            ("CLAUDE.md", true),
+            ("notes.md", true),
+            (".envrc", true),
+            ("env/dev", true),
+            ("env/other", false),
+            ("src/a", false),
+        ] {
+            assert_eq!(work.resolve(path).unwrap().is_protected, is_protected, "{path}");
+        }
     }
 
     #[test]

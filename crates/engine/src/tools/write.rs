@@ -160,11 +160,10 @@ pub(crate) fn write_if_unchanged(
         (ExistingFile::Text(seen), ExistingFile::Text(TextFile { text, permissions })) if seen.text == text => {
             FileMode::SameAs(permissions)
         }
-        (ExistingFile::Other { bytes: then, changed: at, .. }, ExistingFile::Other { bytes, changed, permissions })
-            if (*then, *at) == (bytes, changed) =>
-        {
-            FileMode::SameAs(permissions)
-        }
+        (
+            ExistingFile::Other { bytes: then, version: seen, .. },
+            ExistingFile::Other { bytes, version, permissions },
+        ) if (*then, *seen) == (bytes, version) => FileMode::SameAs(permissions),
         (ExistingFile::Missing | ExistingFile::Text(_) | ExistingFile::Other { .. }, _) => {
             return Err(format!(
                 "`{}` changed since it was looked at; nothing was written, read it again",
@@ -176,7 +175,7 @@ pub(crate) fn write_if_unchanged(
     let (Some(folder), Some(name)) = (resolved.relative.parent(), resolved.relative.file_name()) else {
         return Err(format!("`{}` is a folder; use `list`", resolved.name));
     };
-    // Before the change, so that it can be taken back even if the program is killed in between.
+    // Before the change, so that it can be undone even if the program is killed in between.
     if let (Some(observer), Some(change)) = (work.change_observer(), FileChange::new(resolved, seen, content)) {
         observer.before_change(&change);
     }

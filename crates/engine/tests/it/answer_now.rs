@@ -1,4 +1,4 @@
-//! Answering now instead of thinking on: the turn continues, every dialect accepts the request, and nothing
+//! Answering now instead of continuing to think: the turn continues, every dialect accepts the request, and nothing
 //! is lost.
 
 use std::time::Duration;

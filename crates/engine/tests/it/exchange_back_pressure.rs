@@ -1,4 +1,4 @@
-//! A slow sink holds the provider back.
+//! Back pressure: nothing is read from the provider while the sink is not ready.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -125,7 +125,7 @@ async fn l2_with_all_tools_off_none_are_offered_and_the_session_continues() {
         let mut session = simulated_session(&simulator, dialect, &test_dir);
         assert_eq!(send(&mut session, "sim: tool-loop 1").await.0, TurnEnd::Answered, "{dialect}");
         session.tools.switch(None, Switch::Off).unwrap();
-        // The history has tool calls, and the provider accepts it all the same.
+        // The history has tool calls, and the provider accepts it anyway.
         let (end, recorded) = send(&mut session, "sim: tool-loop 1").await;
         assert_eq!(end, TurnEnd::Answered, "{dialect}: {:?}", recorded.lines);
         assert!(!recorded.lines.iter().any(|line| line.starts_with("started")), "{dialect}: {:?}", recorded.lines);

@@ -196,7 +196,7 @@ async fn check(dialects: &Dialects, running: &Running, scripted: &Provider, clie
     assert_eq!(receipt["status"], 200, "{name}: {receipt}");
     assert_eq!(receipt["model"]["provider"], format!("to-{provider}"), "{name}: {receipt}");
     assert_eq!(receipt["usage"]["output"], 22, "{name}: {receipt}");
-    // A switch of Chat's streams has no counterpart elsewhere; an image that cannot be sent is said.
+    // A switch of Chat's streams has no counterpart elsewhere; an image that cannot be sent is reported.
     let left_out: Vec<&str> =
         receipt["leftOut"].as_array().expect("a list").iter().filter_map(|left| left["path"].as_str()).collect();
     let unsent: Vec<&str> = left_out.into_iter().filter(|path| *path != "stream_options.include_usage").collect();

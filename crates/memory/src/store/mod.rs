@@ -1,6 +1,6 @@
-//! Where replies and everything else are kept: one contract, several databases.
+//! The database behind the memory: one trait, several implementations.
 //!
-//! A store sees only sealed bodies and keyed hashes. Every write can be repeated
+//! A store sees only encrypted bodies and keyed hashes. Every write can be repeated
 //! without harm, so a caller that does not know whether one succeeded tries
 //! again.
 
@@ -32,7 +32,7 @@ pub(crate) const SCHEMA: i64 = 1;
 pub(crate) const DELETE_BATCH: usize = 500;
 /// The largest value in one row.
 pub(crate) const PART_BYTES: usize = 512 << 10;
-/// So many candidates of one key are read. More of them are ambiguous anyway.
+/// At most this many candidates of one key are read. More are ambiguous anyway.
 pub(crate) const MAX_CANDIDATES: usize = 8;
 
 /// A database of the memory.
@@ -43,10 +43,10 @@ pub trait Store: Send + Sync {
     /// All tenants.
     fn tenants(&self) -> StoreFuture<'_, Vec<TenantRow>>;
 
-    /// Replaces the sealed keys of these tenants, all or none.
+    /// Replaces the encrypted keys of these tenants, all or none.
     fn reseal_tenants(&self, rows: Vec<TenantRow>) -> StoreFuture<'_, ()>;
 
-    /// Deletes a tenant and everything of it. False if there was none.
+    /// Deletes a tenant and everything that it owns. False if there was none.
     fn forget_tenant(&self, tenant: TenantId) -> StoreFuture<'_, bool>;
 
     /// Finds replies by keys and by id, in one round trip.
@@ -58,7 +58,7 @@ pub trait Store: Send + Sync {
     /// Deletes what expired before this day. Returns the number of rows.
     fn expire(&self, before_day: i64) -> StoreFuture<'_, u64>;
 
-    /// Deletes the conversations of a tenant that were used longest ago, until its
+    /// Deletes the least recently used conversations of a tenant, until its
     /// replies have at most this many bytes before compression. Returns the number
     /// of deleted replies.
     fn trim(&self, tenant: TenantId, max_bytes: u64) -> StoreFuture<'_, u64>;
@@ -98,7 +98,7 @@ pub trait Store: Send + Sync {
     fn spend(&self, since_window: i64) -> StoreFuture<'_, Vec<SpendRow>>;
 }
 
-/// Of the sizes of conversations, the one used longest ago first, those to delete.
+/// Selects the conversations to delete, given their sizes, least recently used first.
 pub(crate) fn over_quota<C>(conversations: Vec<(C, u64)>, max_bytes: u64) -> Vec<C> {
     let mut total = conversations.iter().fold(0, |total: u64, (_, size)| total.saturating_add(*size));
     let mut out = Vec::new();
@@ -112,14 +112,14 @@ pub(crate) fn over_quota<C>(conversations: Vec<(C, u64)>, max_bytes: u64) -> Vec
     out
 }
 
-/// A tenant, with its data key sealed by the store key.
+/// A tenant, with its data key encrypted with the store key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TenantRow {
     /// The id made from its name.
     pub id: TenantId,
     /// Its name.
     pub name: String,
-    /// The sealed data key.
+    /// The encrypted data key.
     pub sealed: Vec<u8>,
     /// When it was added.
     pub created: Time,
@@ -180,7 +180,7 @@ pub enum WriteRow {
         /// The keys that find it.
         keys: Vec<(KeyKind, Key)>,
     },
-    /// A reply was used, and lives longer.
+    /// A reply was used, and is kept longer.
     Touch {
         /// Its tenant.
         tenant: TenantId,
@@ -235,7 +235,7 @@ impl WriteRow {
     }
 }
 
-/// A receipt whose body is sealed.
+/// A receipt whose body is encrypted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedReceipt {
     pub(crate) tenant: TenantId,
@@ -259,7 +259,7 @@ pub struct ReceiptFilter {
     pub client: Option<String>,
     /// Only older ones than this: its time and id.
     pub before: Option<(Time, String)>,
-    /// At most so many.
+    /// At most this many.
     pub limit: usize,
 }
 

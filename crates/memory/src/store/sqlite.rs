@@ -34,7 +34,7 @@ pub enum Durability {
 
 /// The memory in one SQLite file.
 pub struct SqliteStore {
-    // Dropped before the writer: only a writer that closes last removes the log.
+    // Dropped before the writer: the write-ahead log is removed only if the writer closes last.
     readers: Vec<Worker>,
     next_reader: AtomicUsize,
     writer: Worker,

@@ -1,4 +1,4 @@
-//! Never a wrong thought: conversations that look alike, changed in every way that
+//! Wrong thinking is never restored: conversations that look alike, changed in every way that
 //! clients change them. A turn gets its own thinking back, or none.
 
 use std::collections::BTreeMap;

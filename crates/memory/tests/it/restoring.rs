@@ -144,7 +144,7 @@ async fn g2_equal_conversations_with_different_thinking_are_ambiguous_until_a_la
     assert_eq!(restored.turns[0].outcome, Outcome::Ambiguous);
     assert_eq!(restored.counts().to_string(), "0 restored, 0 filler, 1 ambiguous");
     assert!(!restored.changes_anything());
-    // The second conversation goes on. Its client kept the thinking until then.
+    // The second conversation continues. Its client kept the thinking until then.
     let mut second = step("two");
     second[1].origin = Some(target.origin.clone());
     let with_reference = {

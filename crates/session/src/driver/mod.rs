@@ -140,14 +140,15 @@ fn resume(
     }
 }
 
-/// Whether a resumed session goes on itself or in a copy, and what to tell the user:
+/// Whether a resumed session itself continues or a copy of it, and what to tell the user:
 /// where its tools work, and whether it is open elsewhere.
 fn continuation(resumed: &ResumedSession, here: &Path, wanted: Continuation) -> (Continuation, Vec<String>) {
     let mut notices: Vec<String> = resumed.folder_notice(here).into_iter().collect();
     if wanted == Continuation::Copy || !resumed.stored.is_open_elsewhere() {
         return (wanted, notices);
     }
-    let open = "note: this session is open in another aside; it can be read here, and what you send goes on in a copy";
+    let open =
+        "note: this session is open in another aside; it can be read here, and what you send continues in a copy";
     notices.push(open.to_owned());
     (Continuation::Copy, notices)
 }
@@ -256,7 +257,7 @@ impl Driver {
         saved.filter(|_| !is_empty)
     }
 
-    /// Runs commands until the front end is gone.
+    /// Runs commands until the front end disconnects.
     pub async fn run(&mut self, inbox: &mut UnboundedReceiver<Command>) {
         // After the first frame, because it takes time.
         self.send_status();
@@ -439,7 +440,7 @@ impl Driver {
         };
         for text in steering.take_unsent() {
             if end.leaves_room_for_more() && !quits {
-                // It came too late for this turn, so it begins the next one.
+                // It came too late for this turn, so it starts the next one.
                 self.deferred.push_back(Command::Steer(text));
             } else {
                 self.asker.send(Update::NotSteered { text, error: None });
@@ -505,7 +506,7 @@ impl Driver {
         if stored.is_some() && self.continuation == Continuation::Copy {
             let conversation = self.active.conversation(self.title.clone());
             let copy = stored_session::copy_session(&store, &conversation, &self.active.folder)?;
-            let line = format!("going on in a copy: {}", copy.id);
+            let line = format!("continuing in a copy: {}", copy.id);
             self.front.send(Update::CommandOutput(replies::line(line)));
             stored = Some(copy);
         }
@@ -542,7 +543,7 @@ impl Driver {
         }
     }
 
-    /// What this run cost so far, once something did.
+    /// What this run has cost so far, if anything.
     fn cost(&self) -> Option<CostSoFar> {
         let cost = self.active.session.totals.cost;
         let microdollars = cost.amount().map(|amount| (amount * 1e6).round() as u64).filter(|amount| *amount > 0)?;

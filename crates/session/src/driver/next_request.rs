@@ -5,7 +5,7 @@ use aside_front::{NextRequest, Update};
 
 use super::Driver;
 
-/// Whether the provider's last count still holds.
+/// Whether the provider's last count is still valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LastCount {
     /// It counted what the next request begins with.
@@ -22,7 +22,7 @@ impl Driver {
         self.front.send(Update::Status(Box::new(status)));
     }
 
-    /// The same after a change that makes the provider's count useless.
+    /// The same after a change that makes the provider's count obsolete.
     pub(super) fn send_changed_status(&mut self) {
         self.last_count = LastCount::Outdated;
         self.send_status();

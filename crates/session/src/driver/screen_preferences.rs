@@ -1,4 +1,4 @@
-//! The preferences about the screen that commands change: they also hold for later sessions.
+//! The preferences about the screen that commands change: they also apply to later sessions.
 
 use aside_core::settings::{Layer, ScreenTheme, SettingKey, SettingValue};
 use aside_front::MouseMode;

@@ -28,7 +28,7 @@ impl Steering {
         Ok(attached.descriptions)
     }
 
-    /// The messages that did not go in before the turn ended. They are the newest ones.
+    /// The messages that were not sent before the turn ended. They are the newest ones.
     pub(super) fn take_unsent(mut self) -> Vec<String> {
         let n_unsent = self.queue.take_all().len();
         self.typed.split_off(self.typed.len().saturating_sub(n_unsent))

@@ -29,7 +29,7 @@ impl Driver {
         let Some(store) = self.store.clone() else { return Err(HintedError::new("this session is not saved")) };
         let (conversation, folder) = (self.active.conversation(self.title.clone()), self.active.folder.clone());
         let copy = in_store(&store, move |store| stored_session::copy_session(store, &conversation, &folder)).await?;
-        let line = format!("going on in a copy: {}", copy.id);
+        let line = format!("continuing in a copy: {}", copy.id);
         (self.recorder, self.undone_prompt) = (None, None);
         (self.resumed, self.continuation) = (Some(copy), Continuation::Itself);
         Ok(CommandOutcome::Reply(replies::line(line)))

@@ -20,7 +20,7 @@ use crate::session_recorder::store_error;
 /// The tools whose changes are recorded.
 const RECORDED_TOOLS: [&str; 2] = ["write", "edit"];
 
-/// How many commands are named whose changes stay.
+/// How many of the commands whose changes stay are listed.
 const MAX_NAMED_COMMANDS: usize = 5;
 
 /// The answer to a question outside a turn.
@@ -32,7 +32,7 @@ enum Asked {
 }
 
 impl Driver {
-    /// Undoes the last turn. If it changed files, asks whether they go back too.
+    /// Undoes the last turn. If it changed files, asks whether to restore them too.
     pub(super) async fn undo(&mut self, inbox: &mut UnboundedReceiver<Command>) -> Result<CommandOutcome, HintedError> {
         self.open_resumed_recorder();
         let Some((_, turn)) = self.last_prompt() else { return Err(HintedError::new("there is nothing to undo")) };
@@ -105,10 +105,10 @@ impl Driver {
         }
     }
 
-    /// Does again what was undone last.
+    /// Redoes what was undone last.
     pub(super) fn redo(&mut self) -> Result<CommandOutcome, HintedError> {
         self.open_resumed_recorder();
-        let nothing = || HintedError::new("there is nothing to do again");
+        let nothing = || HintedError::new("there is nothing to redo");
         let (Some(store), Some(recorder)) = (self.store.clone(), &self.recorder) else { return Err(nothing()) };
         let step = store.last_undo(recorder.id()).map_err(|error| store_error(&error))?;
         let Some(step) = step else { return Err(nothing()) };
@@ -191,7 +191,7 @@ impl Driver {
         self.send_message(Message::new(Role::User, prompt.blocks), inbox).await
     }
 
-    /// Undoes the last turn of the conversation. `done` are the changes of files that were taken back.
+    /// Undoes the last turn of the conversation. `done` are the file changes that were undone.
     fn undo_talk(&mut self, done: &[FileChangeId]) -> Result<CommandOutcome, HintedError> {
         let head = self.active.session.history.head();
         self.undone_prompt = self.move_before_last_turn()?;
@@ -260,7 +260,7 @@ impl Driver {
         files.restore(plans, direction, changed_since).map_err(|error| store_error(&error))
     }
 
-    /// Remembers what was undone, so that it can be done again.
+    /// Remembers what was undone, so that it can be redone.
     fn record_undo(&self, head: Option<EntryId>, done: &[FileChangeId]) -> Result<(), HintedError> {
         let (Some(store), Some(recorder)) = (&self.store, &self.recorder) else { return Ok(()) };
         let head = head.and_then(|head| recorder.stored_id(head));
@@ -316,7 +316,7 @@ impl Driver {
     }
 }
 
-/// A call in a few words: the command of a shell, else the tool.
+/// A short description of a call: the shell command, or the name of the tool.
 fn command_of(name: &str, arguments: &Arguments) -> String {
     let command = match arguments {
         Arguments::Json(json) => serde_json::from_str::<serde_json::Value>(json).ok(),

@@ -16,8 +16,8 @@ use crate::error::HintedError;
 const TOOL: &str = "shell";
 
 impl Driver {
-    /// Runs a command line and shows its output like that of a tool. It is neither stored nor sent, unless the model
-    /// is to have it: then it is the next message.
+    /// Runs a command line and shows its output like that of a tool. It is neither stored nor sent, unless the user
+    /// wants the model to see it: then it is the next message.
     pub(super) async fn run_user_command(
         &mut self,
         command: &str,

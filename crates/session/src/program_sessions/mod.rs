@@ -30,7 +30,7 @@ pub const MAX_SESSION_BYTES: usize = 256 << 20;
 /// The maximum number of sessions in one run.
 const MAX_SESSIONS: usize = 100_000;
 
-/// What became of one session.
+/// What happened to one session.
 #[derive(Debug)]
 pub enum ImportOutcome {
     /// It was stored, or would be in a dry run.

@@ -136,7 +136,7 @@ fn p10_a_second_window_says_that_the_session_is_open_and_goes_on_in_a_copy() {
     let (copy, said) = ask_and_close(second, "in the second window");
     assert_ne!(copy, id);
     let said = lines(&said);
-    assert!(said.contains("open in another aside") && said.contains("going on in a copy: "), "{said}");
+    assert!(said.contains("open in another aside") && said.contains("continuing in a copy: "), "{said}");
     let (same, said) = ask_and_close(first, "in the first window");
     assert_eq!(same, id);
     assert!(!lines(&said).contains("copy"), "{said:?}");

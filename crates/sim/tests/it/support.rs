@@ -45,7 +45,7 @@ impl TestServer {
         TestServer::with_bounds(options, Bounds::default())
     }
 
-    /// A simulator that also refuses what the provider would lose in silence.
+    /// A simulator that also refuses requests in which thinking would be lost silently.
     pub(crate) fn strict() -> TestServer {
         let service = Service::new(dialects().clone(), ScriptOptions::default());
         TestServer::serving(service.with_strictness(Strictness::RefuseLosses), Bounds::default())

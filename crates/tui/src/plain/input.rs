@@ -175,8 +175,9 @@ impl PlainSession {
                 for command in self.own_commands.clone() {
                     self.output.line(&format!("/{}: {} (yours)", command.name, command.about));
                 }
-                self.output
-                    .line("!COMMAND: run a command line, unconfined. !!COMMAND: and send its output to the model.");
+                self.output.line(
+                    "!COMMAND: run a command line outside the sandbox. !!COMMAND: and send its output to the model.",
+                );
                 self.output.line("Ctrl+C: stop the answer, or leave. Ctrl+D: leave.");
             }
             LocalCommand::NextView => return self.set_view(next_view(self.status.view)),

@@ -49,6 +49,8 @@ pub struct LazyText {
     /// The open code fence, if any.
     fence: Option<OpenFence>,
     border: BlockBorder,
+    /// Whether there is nothing but white space so far. Every draw asks, so it is not read from the text each time.
+    is_blank: bool,
     /// All rows, while the reader needs them.
     all: Option<AllRows>,
 }
@@ -168,6 +170,7 @@ impl Default for LazyText {
             line: SectionLine::New,
             fence: None,
             border: BlockBorder::No,
+            is_blank: true,
             all: None,
         }
     }
@@ -176,7 +179,9 @@ impl Default for LazyText {
 impl LazyText {
     pub fn new(text: &str) -> LazyText {
         let mut long = LazyText::default();
-        long.whole = Some(WholeText::Own(long.filter.take(text).into_owned()));
+        let whole = long.filter.take(text).into_owned();
+        long.is_blank = is_white_space(&whole);
+        long.whole = Some(WholeText::Own(whole));
         long
     }
 
@@ -187,7 +192,9 @@ impl LazyText {
             Cow::Borrowed(_) => None,
             Cow::Owned(safe) => Some(safe),
         };
-        long.whole = Some(removed.map_or(WholeText::Shared(shared), WholeText::Own));
+        let whole = removed.map_or(WholeText::Shared(shared), WholeText::Own);
+        long.is_blank = is_white_space(whole.as_str());
+        long.whole = Some(whole);
         long
     }
 
@@ -254,7 +261,7 @@ impl LazyText {
     }
 
     pub fn is_blank(&self) -> bool {
-        self.parts().all(|part| part.trim().is_empty())
+        self.is_blank
     }
 
     /// Whether the text equals this one.
@@ -279,6 +286,7 @@ impl LazyText {
     /// The same for text that is already safe to display.
     pub fn push_safe(&mut self, shown: &str) {
         self.split_whole();
+        self.is_blank = self.is_blank && is_white_space(shown);
         for piece in shown.split_inclusive('\n') {
             self.push_piece(piece);
         }
@@ -471,6 +479,11 @@ impl LazyText {
     }
 }
 
+/// Reads only up to the first other character.
+fn is_white_space(text: &str) -> bool {
+    text.chars().all(char::is_whitespace)
+}
+
 /// The last character boundary at or before this byte.
 fn char_floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
@@ -507,9 +520,10 @@ impl Section {
     }
 
     fn rows(&mut self, width: usize, base: BaseStyle) -> SectionRows<'_> {
-        let is_blank = self.own_text().trim().is_empty();
         let blank = match self.before {
-            SectionGap::BlankRow if !is_blank => Some(Row::default().with_background(base.background)),
+            SectionGap::BlankRow if !is_white_space(self.own_text()) => {
+                Some(Row::default().with_background(base.background))
+            }
             SectionGap::BlankRow | SectionGap::None => None,
         };
         // The language was already shown where the code began.
@@ -590,6 +604,33 @@ mod tests {
         let n_buffers = 1 + long.done.windows(2).filter(is_new_buffer).count();
         assert!(long.done.len() > 80 && n_buffers < 30, "{n_buffers} buffers of {} sections", long.done.len());
         assert_eq!(long.source(), line.repeat(40_000));
+    }
+
+    #[test]
+    fn t8_whether_a_text_is_blank_follows_from_its_pieces() {
+        #[rustfmt::skip]
+        let cases: [(&str, &[&str], bool); 6] = [
+            ("nothing",            &[],                   true),
+            ("lines",              &["\n", "\n\n", "  "], true),
+            ("spaces of Unicode",  &["\u{2003}\n", "\t"], true),
+            ("text at the start",  &["a", "\n", "\n"],    false),
+            ("text at the end",    &["\n", "\n", "a"],    false),
+            ("only control codes", &["\u{1b}[1m", "\n"],  true),
+        ];
+        for (name, pieces, expected) in cases {
+            let mut long = LazyText::default();
+            pieces.iter().for_each(|piece| long.push(piece));
+            assert_eq!(long.is_blank(), expected, "{name}");
+            let mut whole = LazyText::new(&pieces.concat());
+            assert_eq!(whole.is_blank(), expected, "{name}: complete");
+            whole.sections();
+            assert_eq!(whole.is_blank(), expected, "{name}: split");
+            whole.push("a");
+            assert!(!whole.is_blank(), "{name}: more text");
+        }
+        // If this read the text each time, it would not end within an hour.
+        let long = LazyText::new(&"\n".repeat(4_000_000));
+        assert!((0..1_000_000).all(|_| std::hint::black_box(&long).is_blank()));
     }
 
     #[test]

@@ -94,7 +94,7 @@ fn t21_no_leaves_the_files_and_esc_undoes_nothing() {
     assert_eq!(provider.bodies().len(), 4);
     terminal.idle();
     terminal.enter("/redo");
-    terminal.see("there is nothing to do again");
+    terminal.see("there is nothing to redo");
 }
 
 #[test]

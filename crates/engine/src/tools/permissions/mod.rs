@@ -108,14 +108,14 @@ impl Permissions {
     }
 
     /// Uses the stored answers of the project, and stores new ones there. Without a memory, answers for the
-    /// project hold for the session only.
+    /// project apply to the session only.
     pub fn with_memory(mut self, memory: ProjectMemory) -> Permissions {
         self.answers.get_mut().unwrap_or_else(PoisonError::into_inner).extend(memory.rules());
         self.memory = Some(Mutex::new(memory));
         self
     }
 
-    /// Begins in this tool mode.
+    /// Starts in this tool mode.
     pub fn with_tool_mode(self, mode: ToolMode) -> Permissions {
         self.tool_mode.set(mode);
         self

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aside_core::tool_mode::ToolMode;
 
-/// A handle to the tool mode. A change counts from the next call and the next request on.
+/// A handle to the tool mode. A change takes effect with the next call and the next request.
 #[derive(Debug, Clone, Default)]
 pub struct ToolModeSwitch(Arc<Mutex<ToolMode>>);
 

@@ -1,4 +1,4 @@
-//! Answers that hold for a project, stored in one file for all projects.
+//! Answers that apply to a project, stored in one file for all projects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use super::rules::Rule;
 use crate::atomic::{self, FileMode};
 use crate::dir::{self, Dir, OpenedPath};
 
-/// Far more than the answers ever need.
+/// The maximum size of the file, far more than the answers ever need.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The stored answers of one project.

@@ -44,7 +44,7 @@ impl KnownTools {
         BUILT_IN.iter().any(|name| matches_pattern(tool, name)) || self.prefixes.iter().any(of_server)
     }
 
-    /// Whether a rule's tool can be one of a server that is not configured, such as one that an editor brings.
+    /// Whether a rule's tool can be one of a server that is not configured, such as one that an editor provides.
     pub fn may_be_of_a_server(tool: &str) -> bool {
         tool.split_once(SERVER_SEPARATOR).is_some_and(|(server, name)| !server.is_empty() && !name.is_empty())
     }

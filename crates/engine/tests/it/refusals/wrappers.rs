@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Puts a refusal into another body, with another status if need be.
+/// Puts a refusal into another body, with another status where the wrapper changes it.
 pub(crate) struct Wrapper {
     pub(crate) name: &'static str,
     body: fn(&str) -> String,

@@ -169,7 +169,7 @@ pub(super) fn delete_rows_of(tenant: TenantId) -> [Command; 4] {
 }
 
 /// Two statements: by keys and by id. Of a reply that several keys find, the body
-/// is sent once; of a key with many replies, only so many.
+/// is sent once; of a key with many replies, only a limited number.
 pub(super) fn find(tenant: TenantId, query: &FindQuery) -> Vec<Command> {
     let by_key = Command::new(
         "SELECT k.key, k.kind, r.reply, r.conv, r.parent, r.dialect, r.model, r.issuer, r.status, r.created, r.expires,
@@ -344,7 +344,7 @@ pub(super) fn expire(before_day: i64) -> Vec<Command> {
     ]
 }
 
-/// The conversation that was used longest ago comes first.
+/// The least recently used conversation comes first.
 pub(super) fn conversation_sizes(tenant: TenantId) -> Command {
     Command::new(
         "SELECT conv, sum(size)::bigint FROM reply WHERE tenant = $1 GROUP BY conv ORDER BY max(expires), conv",
@@ -352,7 +352,7 @@ pub(super) fn conversation_sizes(tenant: TenantId) -> Command {
     .bytes(&tenant.0)
 }
 
-/// The first statement returns a row for each reply; what belongs to the replies goes with them.
+/// The first statement returns a row for each reply; the others delete the replies and what belongs to them.
 pub(super) fn delete_conversation(tenant: TenantId, conversation: &[u8]) -> Vec<Command> {
     let delete = |sql: &'static str| Command::new(sql).bytes(&tenant.0).bytes(conversation);
     vec![

@@ -1,4 +1,4 @@
-//! A connection that comes back by itself.
+//! A connection that reconnects automatically.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::commands::Command;
 use super::tls::RustlsConnector;
 use crate::error::StoreError;
 
-/// A database that takes longer is down.
+/// A database that takes longer to connect or to answer counts as down.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// After a failed attempt to connect, everyone else waits this long for the next.
+/// For this long after a failed attempt to connect, no other attempt is made.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(250);
-/// Conflicts with other writers are tried again.
+/// How often statements are sent if they conflict with other writers.
 const ATTEMPTS: usize = 5;
 
 /// Whether statements succeed or fail together.
@@ -94,7 +94,7 @@ impl Link {
             if is_lost {
                 self.forget(&client).await;
             }
-            // A lost connection is made again once.
+            // A lost connection is reopened once.
             if !(is_conflict || (is_lost && attempt == 0)) {
                 break;
             }
