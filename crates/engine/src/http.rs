@@ -16,6 +16,9 @@ use crate::connection_failure::{self, SystemResolver};
 /// How much of a refusal's body is read.
 const MAX_REFUSAL: usize = 1 << 20;
 
+/// How long a refusal's body is read.
+const MAX_REFUSAL_TIME: Duration = Duration::from_secs(10);
+
 /// A time limit that is never reached.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -254,6 +257,11 @@ impl Http {
     }
 }
 
+/// The path of a URL as a request for it has it, which may differ from how the URL is written.
+pub fn sent_path(url: &str) -> Result<String, InvalidCall> {
+    parse_url(url).map(|url| url.path().to_owned())
+}
+
 fn parse_url(url: &str) -> Result<Url, InvalidCall> {
     Url::parse(url).map_err(|_| InvalidCall::BadUrl(url.to_owned()))
 }
@@ -305,9 +313,9 @@ impl HttpReply {
         self.response.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
     }
 
-    /// Reads the body of a refusal, up to a limit.
+    /// Reads the body of a refusal, up to limits of size and time.
     pub async fn into_refusal(self) -> HttpRefusal {
-        refusal(self.response).await
+        refusal(self.response, MAX_REFUSAL_TIME).await
     }
 
     pub fn content_type(&self) -> Option<&str> {
@@ -315,7 +323,7 @@ impl HttpReply {
     }
 }
 
-async fn refusal(mut response: Response) -> HttpRefusal {
+async fn refusal(mut response: Response, max_time: Duration) -> HttpRefusal {
     let text = |name: HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let content_type = text(CONTENT_TYPE);
     let millis = text(HeaderName::from_static("retry-after-ms")).and_then(|text| text.trim().parse().ok());
@@ -325,13 +333,16 @@ async fn refusal(mut response: Response) -> HttpRefusal {
     let should_retry = should_retry.and_then(|text| text.trim().parse().ok());
     let status = response.status().as_u16();
     let mut body = Vec::new();
-    // A partial body is good enough for an error message.
-    while let Ok(Some(bytes)) = response.chunk().await {
-        body.extend_from_slice(&bytes);
-        if body.len() > MAX_REFUSAL {
-            break;
+    let read = async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            body.extend_from_slice(&bytes);
+            if body.len() > MAX_REFUSAL {
+                break;
+            }
         }
-    }
+    };
+    // A partial body is good enough for an error message.
+    let _too_slow = tokio::time::timeout(max_time, read).await;
     HttpRefusal { status, retry_after: millis.map(Duration::from_millis).or(seconds), should_retry, body, content_type }
 }
 
@@ -353,4 +364,32 @@ fn root_cause(error: &dyn Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_body_of_a_refusal_that_does_not_end_is_read_for_a_bounded_time() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let server = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.expect("a client");
+            let mut bytes = [0; 4096];
+            let _n = socket.read(&mut bytes).await;
+            let answer = "HTTP/1.1 400 No\r\ncontent-length: 1000000\r\n\r\n{\"error\":\"slow";
+            socket.write_all(answer.as_bytes()).await.expect("a client");
+            // The rest never comes; the client closes the connection.
+            while socket.read(&mut bytes).await.is_ok_and(|n| n > 0) {}
+        });
+        let http = Http::default();
+        let request = ForwardedRequest { method: "GET", url: &url, headers: &[], body: Bytes::new() };
+        let reply = http.forward(request).await.expect("headers");
+        let refusal = refusal(reply.response, Duration::from_millis(300)).await;
+        assert_eq!((refusal.status, refusal.body.as_slice()), (400, &b"{\"error\":\"slow"[..]));
+        server.await.expect("no panic");
+    }
 }

@@ -28,6 +28,11 @@ impl Caller {
         key.models.is_empty() || key.models.iter().any(fits)
     }
 
+    /// Whether its requests must name a model or be counted.
+    pub(crate) fn has_models_or_limits(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| !key.models.is_empty() || !key.limits.is_empty())
+    }
+
     pub(crate) fn may_pass_to(&self, provider: &str) -> bool {
         self.key.as_ref().is_none_or(|key| key.pass.iter().any(|known| known == provider))
     }

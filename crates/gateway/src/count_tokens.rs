@@ -81,7 +81,7 @@ impl RequestContext {
                 return None;
             }
         }
-        String::from_utf8(answer).ok().map(|answer| json_response(200, answer))
+        String::from_utf8(answer).ok().map(|answer| json_response(200, target.redactor.clean(&answer)))
     }
 
     /// Our own estimate for the encoded request.

@@ -24,6 +24,7 @@ mod memory_setup;
 mod metrics;
 mod model_lists;
 mod pass;
+mod provider_error;
 mod recall;
 mod receipt;
 mod relay;

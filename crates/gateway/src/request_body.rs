@@ -125,7 +125,7 @@ async fn receive(
 }
 
 /// Decompresses at most `max` bytes.
-fn decompress(encoding: &str, bytes: &[u8], max: usize) -> Result<Vec<u8>, GatewayError> {
+pub(crate) fn decompress(encoding: &str, bytes: &[u8], max: usize) -> Result<Vec<u8>, GatewayError> {
     let broken = || GatewayError::bad_request(format!("the body is not valid {encoding}"));
     let input = Cursor::new(bytes);
     match encoding {

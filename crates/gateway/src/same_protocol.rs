@@ -15,6 +15,7 @@ use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
 use aside_core::wire::{Decoder, Destination, Encoded, http_get, request_path, with_model, with_turns_of};
 use aside_engine::exchange::read_refusal;
 use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply, InvalidCall, shared_body};
+use aside_engine::redact::RedactedStream;
 use aside_engine::{ConnectionFailure, Secret};
 use aside_memory::ReplyDraft;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -26,6 +27,7 @@ use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, response, 
 use crate::gateway::now;
 use crate::generate::{Attempted, Call};
 use crate::limits::Spent;
+use crate::provider_error::ReadableError;
 use crate::recall::{Changes, ReadRequest, remember};
 use crate::receipt::{Receipt, Timing, UpstreamAttempt, broken_rules};
 use crate::relay::{ClientGone, Relay, RelayFraming, relay, terminal_frame};
@@ -253,10 +255,18 @@ impl Call {
     /// A refusal is repaired if that is possible, or else passed on as it is.
     async fn refused(&self, reply: HttpReply, sent: Instant, mut receipt: Receipt) -> Attempted {
         let status = reply.status();
-        let headers = reply_headers(&reply);
-        let refusal = reply.into_refusal().await;
+        let error = match ReadableError::read(reply, self.target.redactor.stream()).await {
+            Ok(error) => error,
+            Err(unreadable) => {
+                receipt.upstream.push(attempt(Some(status), sent, None));
+                return match may_succeed_elsewhere(status) {
+                    true => self.error(&unreadable, receipt),
+                    false => self.final_error(&unreadable, receipt),
+                };
+            }
+        };
         if !self.context.gateway.options.shadow
-            && let Some((repairs, rule)) = self.repair(&refusal)
+            && let Some((repairs, rule)) = self.repair(&error.refusal)
         {
             receipt.upstream.push(attempt(Some(status), sent, Some(rule)));
             receipt.counts.refused += 1;
@@ -264,17 +274,9 @@ impl Call {
         }
         receipt.upstream.push(attempt(Some(status), sent, None));
         receipt.status = status;
-        let text = String::from_utf8_lossy(&refusal.body);
-        let cleaned = match self.target.redactor.clean(&text) {
-            // Bytes that are not UTF-8 do not change either.
-            Cow::Borrowed(_) => refusal.body.clone(),
-            Cow::Owned(cleaned) => cleaned.into_bytes(),
-        };
-        let mut answer = GatewayResponse::new(cleaned.into());
-        *answer.status_mut() = status.try_into().unwrap_or(axum::http::StatusCode::BAD_GATEWAY);
-        answer.headers_mut().extend(headers);
+        let mut answer = error.into_response();
         set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
-        if matches!(status, 408 | 429 | 500..) {
+        if may_succeed_elsewhere(status) {
             return Attempted::failed(answer, receipt);
         }
         self.context.gateway.record(&receipt);
@@ -305,24 +307,25 @@ impl Call {
     /// Passes a reply on while it arrives.
     fn relay_reply(self, mut reply: HttpReply, mut receipt: Receipt) -> GatewayResponse {
         receipt.status = 200;
-        let headers = reply_headers(&reply);
+        let mut keys = self.target.redactor.stream();
+        let headers = reply_headers(&reply, &mut keys);
         let framing = RelayFraming::of(self.protocol, reply.content_type().unwrap_or_default());
         let (relay, body) = relay(framing, self.context.config.serve.keep_alive);
         let mut answer = GatewayResponse::new(body);
         answer.headers_mut().extend(headers);
         set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
         reply.forget_headers();
-        tokio::spawn(self.watch(reply, relay, receipt));
+        tokio::spawn(self.watch(reply, relay, keys, receipt));
         answer
     }
 
-    async fn watch(mut self, mut reply: HttpReply, mut relay: Relay, mut receipt: Receipt) {
+    async fn watch(mut self, mut reply: HttpReply, mut relay: Relay, mut keys: RedactedStream, mut receipt: Receipt) {
         let mut draft = self.context.draft(self.read.as_deref());
         self.forget_request();
         let _stream = self.context.gateway.metrics.stream();
         let mut watched = WatchedReply::new(self.decoder(), self.protocol);
         let mut held = None;
-        let result = self.watch_bytes(&mut reply, &mut relay, &mut watched, &mut held).await;
+        let result = self.watch_bytes(&mut reply, &mut relay, &mut keys, &mut watched, &mut held).await;
         // This closes the socket of an incomplete reply, so the provider stops generating.
         drop(reply);
         if let (Some(draft), Some(id)) = (&mut draft, watched.response_id.id()) {
@@ -353,6 +356,7 @@ impl Call {
         &self,
         reply: &mut HttpReply,
         relay: &mut Relay,
+        keys: &mut RedactedStream,
         watched: &mut WatchedReply,
         held: &mut Option<Bytes>,
     ) -> Result<Result<(), String>, ClientGone> {
@@ -370,13 +374,19 @@ impl Call {
             };
             let bytes = match next {
                 Ok(Some(bytes)) => bytes,
-                Ok(None) => return Ok(Ok(())),
-                Err(error) => return Ok(Err(self.target.redactor.clean(&error.what).into_owned())),
+                ended @ (Ok(None) | Err(_)) => {
+                    let rest = keys.finish();
+                    if !rest.is_empty() {
+                        relay.send(held.replace(rest.into()).unwrap_or_default()).await?;
+                    }
+                    return Ok(ended.map(drop).map_err(|error| self.target.redactor.clean(&error.what).into_owned()));
+                }
             };
             if let Some(before) = held.take() {
                 relay.send(before).await?;
             }
             watched.push(&bytes);
+            let bytes = keys.pass(bytes);
             let split = match self.delivery {
                 ReplyDelivery::Streamed => terminal_frame(self.protocol, &bytes),
                 ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked => Some(0),
@@ -500,6 +510,11 @@ pub(crate) fn note_time(event: Event<'_>, timing: &mut Timing) {
     }
 }
 
+/// Whether another target may answer what this one refused with a status.
+fn may_succeed_elsewhere(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500..)
+}
+
 pub(crate) fn attempt(status: Option<u16>, sent: Instant, rule: Option<String>) -> UpstreamAttempt {
     UpstreamAttempt { status, ms: u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX), rule }
 }
@@ -526,16 +541,18 @@ pub(crate) fn forwarded_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     out
 }
 
-/// The provider's headers that the client gets.
-pub(crate) fn reply_headers(reply: &HttpReply) -> HeaderMap {
+/// The provider's headers that the client gets, with keys replaced.
+pub(crate) fn reply_headers(reply: &HttpReply, keys: &mut RedactedStream) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in reply.headers() {
         let is_dropped = HOP_BY_HOP.contains(&name)
             || matches!(name, "content-length" | "set-cookie" | "alt-svc" | "strict-transport-security")
             || name.starts_with("aside-");
-        if let (false, Ok(name), Ok(value)) =
-            (is_dropped, HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_bytes(value))
-        {
+        if is_dropped {
+            continue;
+        }
+        let value = HeaderValue::from_maybe_shared(keys.whole(Bytes::copy_from_slice(value)));
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value) {
             headers.append(name, value);
         }
     }

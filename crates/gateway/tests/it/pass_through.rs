@@ -217,12 +217,63 @@ async fn g4_compressed_requests_reach_the_provider_in_plain_bytes() {
     .await;
     let running = Setup::new(config(&provider, "openai-chat")).start().await;
     let body = r#"{"model":"up/m","messages":[{"role":"user","content":"squeezed"}]}"#;
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    std::io::Write::write_all(&mut encoder, body.as_bytes()).expect("memory");
-    let squeezed = encoder.finish().expect("memory");
+    let squeezed = gzip(body.as_bytes());
     let answer = running.post("/v1/chat/completions", &[("content-encoding", "gzip")], squeezed).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let received = provider.received().pop().expect("a request");
     assert_eq!(received.body, body.replace("up/m", "m"));
     assert_eq!(received.header("content-encoding"), None);
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut encoder, bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+#[tokio::test]
+async fn g4_no_part_of_a_reply_shows_the_provider_s_key() {
+    let text = format!("{{\"error\":{{\"message\":\"bad key {KEY}\",\"code\":\"{KEY}\"}}}}");
+    let cleaned = "{\"error\":{\"message\":\"bad key ***\",\"code\":\"***\"}}";
+    let json = |status: u16, pieces: Vec<Vec<u8>>, headers: &[(&'static str, &str)]| Scripted {
+        status,
+        content_type: "application/json",
+        headers: headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+        pieces,
+        breaks_off: false,
+    };
+    let packed = [("content-encoding", "gzip")];
+    let challenge = [("www-authenticate", format!("Bearer {KEY}"))];
+    let challenge = [(challenge[0].0, challenge[0].1.as_str())];
+    let event = |text: &str| format!("data: {{\"choices\":[]}}\n\ndata: {text}\n\n");
+    let in_bytes = |text: &str| text.bytes().map(|byte| vec![byte]).collect::<Vec<_>>();
+    let passes = |text: &str| Some(text.to_owned());
+    #[rustfmt::skip]
+    let cases = [
+        ("event",        Scripted::stream(event(&text)),                          200, passes(&event(cleaned))),
+        ("event, split", Scripted { pieces: in_bytes(&event(&text)), ..Scripted::stream("") }, 200, passes(&event(cleaned))),
+        ("begun only",   Scripted::stream("data: sk-upstre"),         200, passes("data: sk-upstre")),
+        ("body, header", json(401, vec![text.clone().into_bytes()], &challenge),  401, passes(cleaned)),
+        ("body, split",  json(403, in_bytes(&text), &[]),                         403, passes(cleaned)),
+        ("gzip",         json(400, vec![gzip(text.as_bytes())], &packed),         400, passes(cleaned)),
+        ("broken gzip",  json(400, vec![text.clone().into_bytes()], &packed),     502, None),
+    ];
+    for (name, scripted, status, expected) in cases {
+        let provider = Provider::start(move |_| scripted.clone()).await;
+        let running = Setup::new(config(&provider, "openai-chat")).start().await;
+        let body = r#"{"model":"up/m","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
+        for path in ["/v1/chat/completions", "/pass/up/v1/files"] {
+            let answer = running.post(path, &[], body).await;
+            assert_eq!(answer.status, status, "{name} {path}: {}", answer.text());
+            assert_eq!(answer.header("content-encoding"), None, "{name} {path}");
+            match &expected {
+                Some(expected) => assert_eq!(answer.text(), *expected, "{name} {path}"),
+                None => assert_eq!(answer.header("aside-error"), Some("upstream_unreachable"), "{name} {path}"),
+            }
+            assert!(!format!("{answer:?}").contains(KEY) && !answer.text().contains(KEY), "{name} {path}: {answer:?}");
+            if name == "body, header" {
+                assert_eq!(answer.header("www-authenticate"), Some("Bearer ***"), "{path}");
+            }
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aside_gateway::hash_text;
 
-use super::support::Setup;
+use super::support::{Provider, Scripted, Setup};
 
 const CHAT: &str = r#"{"model":"sim/deepseek","messages":[{"role":"user","content":"hi"}]}"#;
 
@@ -146,4 +146,47 @@ async fn g8_metrics_count_requests_without_names_of_clients() {
     let line = "aside_requests_total{client=\"other\",protocol=\"anthropic\",dialect=\"deepseek\",code=\"200\"} 1";
     assert!(metrics.lines().any(|found| found == line), "{metrics}");
     assert!(!metrics.contains("made-up"), "{metrics}");
+}
+
+#[tokio::test]
+async fn g11_models_and_limits_of_a_key_hold_below_pass() {
+    let provider = Provider::start(|_| Scripted { content_type: "application/json", ..Scripted::stream("{}") }).await;
+    let config = format!(
+        "[providers.up]\nprotocol = \"openai-chat\"\nbase_url = \"http://{}\"\n\
+         [[serve.keys]]\nname = \"models\"\nhash = \"{}\"\npass = [\"up\"]\nmodels = [\"up/only\"]\n\
+         [[serve.keys]]\nname = \"limit\"\nhash = \"{}\"\npass = [\"up\"]\nlimit = {{ requests = \"1/day\" }}\n\
+         [[serve.keys]]\nname = \"free\"\nhash = \"{}\"\npass = [\"up\"]\n",
+        provider.address,
+        hash_text("key-models"),
+        hash_text("key-limit"),
+        hash_text("key-free")
+    );
+    let running = Setup::new(config).start().await;
+    #[rustfmt::skip]
+    let cases = [
+        ("/v1/chat/completions%20",           400, 400),
+        ("/v1/chat/completions%20%20/",       400, 400),
+        ("/v1/chat/completions%20?x=1",       400, 400),
+        ("/v1/messages%20",                   400, 400),
+        ("/v1beta/models/x:generateContent%20", 400, 400),
+        ("/v1/chat/completions%c2%a0",        400, 400),
+        ("/v1/chat/completions",              404, 404),
+        ("/v1/completions",                   404, 200),
+        ("/api/generate",                     404, 200),
+        ("/v1/batches",                       404, 200),
+        ("/v1/messages/batches",              404, 200),
+        ("/v1/embeddings",                    200, 200),
+        ("/v1/my%20file",                     200, 200),
+    ];
+    for (path, limited, free) in cases {
+        for (key, expected) in [("key-models", limited), ("key-limit", limited), ("key-free", free)] {
+            let before = provider.received().len();
+            let answer = running.post(&format!("/pass/up{path}"), &[("x-api-key", key)], "{}").await;
+            assert_eq!(answer.status, expected, "{key} {path}: {}", answer.text());
+            let n_sent = provider.received().len() - before;
+            assert_eq!(n_sent, usize::from(expected == 200), "{key} {path}");
+        }
+    }
+    let refused = running.post("/pass/up/v1/completions", &[("x-api-key", "key-limit")], "{}").await;
+    assert!(refused.text().contains("the key has models or limits"), "{}", refused.text());
 }
