@@ -128,7 +128,7 @@ fn the_index_page_describes_the_simulator() {
     let about = get(address(), "/");
     assert_eq!(about.status, 200);
     let text = about.text();
-    for piece in ["simulator", "No model is asked", "/v1/messages", "/api/chat", "tool-loop N"] {
+    for piece in ["simulator", "No model is called", "/v1/messages", "/api/chat", "tool-loop N"] {
         assert!(text.contains(piece), "{text}");
     }
     assert_eq!(get(address(), "/nowhere").status, 404);
