@@ -19,7 +19,7 @@ use aside_sim::RunningSimulator;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Request};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::authentication::{self, Caller};
@@ -36,7 +36,7 @@ use crate::limits::Limits;
 use crate::memory_setup::{self, KeySource, OpenedMemory};
 use crate::metrics::{Metrics, StoreGauges};
 use crate::recall::LossCounts;
-use crate::receipt::{LIST_LENGTH, Receipt, ReceiptLog, ReceiptModel, Timing, stored_summary};
+use crate::receipt::{LIST_LENGTH, ListedReceipt, Receipt, ReceiptLog, ReceiptModel, Timing, newest_of};
 use crate::request_body::{BodyMemory, RequestBody, read_body};
 use crate::route::{Route, RouteHints, percent_decode};
 
@@ -464,28 +464,29 @@ impl RequestContext {
         }
     }
 
+    /// The store has those from before a restart and of other replicas; the newest may not be stored yet.
     async fn receipt_list(&self) -> GatewayResponse {
         let parameter = |name: &str| self.query.split('&').find_map(|pair| pair.strip_prefix(name)).map(percent_decode);
-        let (client, before) = (parameter("client="), parameter("before="));
-        let mut requests = self.gateway.receipts.list(&self.caller.tenant, client.as_deref(), before.as_deref());
-        // After a restart, and those of other replicas.
-        if requests.len() < LIST_LENGTH
-            && let Some(tenant) = self.tenant().await
-        {
-            let last = requests.last().and_then(|last| Some(last.get("id")?.as_str()?.to_owned())).or(before);
-            let before = match &last {
-                Some(id) => self.gateway.memory.receipt(&tenant, id).await.ok().flatten().map(|row| (row.at, row.id)),
-                None => None,
+        let tenant = self.tenant().await;
+        let mut filter = ReceiptFilter { client: parameter("client="), before: None, limit: LIST_LENGTH };
+        if let Some(id) = parameter("before=") {
+            let at = match (self.gateway.receipts.time_of(&self.caller.tenant, &id), &tenant) {
+                (None, Some(tenant)) => self.gateway.memory.receipt(tenant, &id).await.ok().flatten().map(|row| row.at),
+                (known, _) => known,
             };
-            let filter = ReceiptFilter { client, before, limit: LIST_LENGTH };
-            let stored = self.gateway.memory.receipts(&tenant, filter).await.unwrap_or_default();
-            let known: HashSet<String> =
-                requests.iter().filter_map(|known| Some(known.get("id")?.as_str()?.to_owned())).collect();
-            requests.extend(stored.iter().filter(|row| !known.contains(&row.id)).map(stored_summary));
-            requests.truncate(LIST_LENGTH);
+            // Nothing is older than a receipt that is no longer kept.
+            let Some(at) = at else { return value_response(200, &json!({ "requests": [], "next": null })) };
+            filter.before = Some((at, id));
         }
-        let last = requests.last().filter(|_| requests.len() == LIST_LENGTH);
-        let next = last.and_then(|last| last.get("id").cloned());
+        let here = self.gateway.receipts.list(&self.caller.tenant, &filter);
+        let stored = match &tenant {
+            Some(tenant) => self.gateway.memory.receipts(tenant, filter).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let stored = stored.iter().map(ListedReceipt::of_row).collect();
+        let listed = newest_of(here, stored);
+        let next = listed.last().filter(|_| listed.len() == LIST_LENGTH).map(|last| last.id.clone());
+        let requests: Vec<Value> = listed.into_iter().map(|receipt| receipt.summary).collect();
         value_response(200, &json!({ "requests": requests, "next": next }))
     }
 

@@ -1,7 +1,7 @@
 //! Receipts: what was done to a request. By default a receipt contains no text of
 //! the conversation.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use aside_core::json_text::split_within;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{BrokenRule, LeftOut};
 use aside_core::wire::Encoded;
-use aside_memory::{ReceiptRow, RepairCounts, Tenant, decisions};
+use aside_memory::{ReceiptFilter, ReceiptRow, RepairCounts, Tenant, decisions};
 use aside_session::times::rfc3339;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -300,18 +300,6 @@ pub(crate) fn broken_rules(broken: &[BrokenRule]) -> Vec<Value> {
     broken.iter().take(MAX_ROWS).map(row).collect()
 }
 
-/// An entry of a list, from the store.
-pub(crate) fn stored_summary(row: &ReceiptRow) -> Value {
-    json!({
-        "id": row.id,
-        "at": rfc3339(row.at),
-        "client": { "name": row.client },
-        "model": { "asked": row.model },
-        "status": row.status,
-        "repaired": row.repaired,
-    })
-}
-
 fn milliseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -333,6 +321,7 @@ struct NewestReceipts {
 #[derive(Debug)]
 struct StoredReceipt {
     id: String,
+    at: Time,
     tenant: String,
     client: String,
     /// JSON, which takes less memory than values.
@@ -350,6 +339,7 @@ impl ReceiptLog {
     pub(crate) fn add(&self, receipt: &Receipt, whole: String) {
         let stored = StoredReceipt {
             id: receipt.id.clone(),
+            at: receipt.at,
             tenant: receipt.tenant.clone(),
             client: receipt.client.name.clone(),
             whole,
@@ -374,21 +364,60 @@ impl ReceiptLog {
         found.map(|receipt| receipt.whole.clone())
     }
 
-    /// The newest receipts of a tenant, of one client or of all; only those older than `before` if it is given.
-    pub(crate) fn list(&self, tenant: &str, client: Option<&str>, before: Option<&str>) -> Vec<Value> {
-        let receipts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits =
-            |receipt: &&StoredReceipt| receipt.tenant == tenant && client.is_none_or(|client| receipt.client == client);
-        receipts
-            .newest_last
-            .iter()
-            .rev()
-            .skip_while(|receipt| before.is_some_and(|id| receipt.id != id))
-            .skip(usize::from(before.is_some()))
-            .filter(fits)
-            .take(LIST_LENGTH)
-            .filter_map(|receipt| serde_json::from_str::<Summary>(&receipt.whole).ok())
-            .filter_map(|summary| serde_json::to_value(summary).ok())
-            .collect()
+    /// When a receipt of a tenant began, if it is here.
+    pub(crate) fn time_of(&self, tenant: &str, id: &str) -> Option<Time> {
+        let receipts = self.receipts();
+        let found = receipts.newest_last.iter().rev().find(|receipt| receipt.id == id && receipt.tenant == tenant);
+        found.map(|receipt| receipt.at)
     }
+
+    /// The newest receipts of a tenant that fit.
+    pub(crate) fn list(&self, tenant: &str, filter: &ReceiptFilter) -> Vec<ListedReceipt> {
+        let receipts = self.receipts();
+        let is_older = |receipt: &StoredReceipt| {
+            filter.before.as_ref().is_none_or(|(at, id)| (receipt.at, &receipt.id) < (*at, id))
+        };
+        let is_of_client = |receipt: &StoredReceipt| filter.client.as_ref().is_none_or(|name| receipt.client == *name);
+        let fits = |receipt: &&StoredReceipt| receipt.tenant == tenant && is_of_client(receipt) && is_older(receipt);
+        let mut fitting: Vec<&StoredReceipt> = receipts.newest_last.iter().filter(fits).collect();
+        fitting.sort_unstable_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id)));
+        fitting.truncate(filter.limit);
+        fitting.into_iter().filter_map(ListedReceipt::of).collect()
+    }
+}
+
+/// A receipt in a list.
+pub(crate) struct ListedReceipt {
+    pub(crate) at: Time,
+    pub(crate) id: String,
+    pub(crate) summary: Value,
+}
+
+impl ListedReceipt {
+    fn of(receipt: &StoredReceipt) -> Option<ListedReceipt> {
+        let summary: Summary = serde_json::from_str(&receipt.whole).ok()?;
+        Some(ListedReceipt { at: receipt.at, id: receipt.id.clone(), summary: serde_json::to_value(summary).ok()? })
+    }
+
+    /// One that the store has.
+    pub(crate) fn of_row(row: &ReceiptRow) -> ListedReceipt {
+        let summary = json!({
+            "id": row.id,
+            "at": rfc3339(row.at),
+            "client": { "name": row.client },
+            "model": { "asked": row.model },
+            "status": row.status,
+            "repaired": row.repaired,
+        });
+        ListedReceipt { at: row.at, id: row.id.clone(), summary }
+    }
+}
+
+/// The newest receipts of two lists, each once.
+pub(crate) fn newest_of(mut here: Vec<ListedReceipt>, stored: Vec<ListedReceipt>) -> Vec<ListedReceipt> {
+    let known: HashSet<String> = here.iter().map(|receipt| receipt.id.clone()).collect();
+    here.extend(stored.into_iter().filter(|receipt| !known.contains(&receipt.id)));
+    here.sort_unstable_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id)));
+    here.truncate(LIST_LENGTH);
+    here
 }

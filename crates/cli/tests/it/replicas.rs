@@ -96,6 +96,14 @@ fn g7_two_replicas_that_take_turns_restore_every_thought() {
             }
         }
     }
+    // Either lists the receipts of both.
+    let lists = replicas.each_ref().map(|replica| {
+        let list = replica.get("/aside/requests").json();
+        let ids = list["requests"].as_array().unwrap().iter().map(|receipt| receipt["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<String>>()
+    });
+    assert_eq!(lists[0].len(), 15);
+    assert_eq!(lists[0], lists[1]);
 }
 
 #[test]
