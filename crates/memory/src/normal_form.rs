@@ -11,8 +11,13 @@ use aside_core::{Arguments, Block};
 pub(crate) const VERSION: &[u8] = b"n1";
 
 /// Where programs put thinking in an answer's text.
-const THINKING_TAGS: [(&str, &str); 3] =
-    [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<details type=\"reasoning\"", "</details>")];
+const THINKING_TAGS: [(&str, &str); 4] = [
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<details type=\"reasoning\"", "</details>"),
+    // aider, in the history that it restores.
+    ("<thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>", "</thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>"),
+];
 
 /// Where programs put instructions that change with every request.
 const REMINDER_TAGS: [(&str, &str); 1] = [("<system-reminder>", "</system-reminder>")];
@@ -110,6 +115,7 @@ mod tests {
             ("split parts",    &["Four ", "metres."],                           "Four metres."),
             ("leading tag",    &["<think>deep?</think>\n\nFour metres."],       "Four metres."),
             ("details",        &["<details type=\"reasoning\" done=\"true\">\n> deep?\n</details>\nFour metres."], "Four metres."),
+            ("aider's tag",    &["\n<thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>\n\ndeep?\n\n</thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>\n\nFour metres.\n\n"], "Four metres."),
             ("other details",  &["<details>kept</details>"],                    "<details>kept</details>"),
             ("never closed",   &["a <think>b"],                                 "a <think>b"),
             ("twice",          &["<think>1</think>a<think>2</think>b"],         "ab"),
