@@ -187,6 +187,18 @@ impl Call {
 
     /// Sends the client's own bytes if the provider speaks its protocol and nothing needs to change.
     async fn attempt(self, receipt: Receipt) -> Attempted {
+        if let Some(request) = &self.response {
+            if request.lacks_previous(self.is_same_protocol()) {
+                return self.previous_response_not_found(receipt);
+            }
+            let provider = &self.target.endpoint.provider;
+            if self.is_same_protocol() && request.has_foreign_conversation(&self.context.caller, provider) {
+                let error = format!(
+                    "this key may not use conversations of `{provider}`: they are in an account that all tenants share; add it to the key's `pass`, or send the whole conversation"
+                );
+                return self.final_error(&GatewayError::bad_request(error), receipt);
+            }
+        }
         let changes = !self.repairs.is_empty() || !self.context.wanted_settings().is_empty();
         if self.is_same_protocol() && !changes {
             self.pass_through(receipt).await

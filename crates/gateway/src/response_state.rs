@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
+use crate::authentication::Caller;
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, json_response, set_header, value_response};
 use crate::gateway::RequestContext;
 use crate::request_body::RequestBody;
@@ -56,22 +57,58 @@ impl KeptResponse {
     }
 }
 
+/// The response that a request continues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PreviousResponse {
+    /// It begins a conversation, or has all of it.
+    None,
+    /// One of ours, with this id. Its items are in the request now.
+    Ours(String),
+    /// One that a provider keeps for this tenant.
+    OfProvider,
+    /// One that is not kept, or that another tenant got.
+    Unknown,
+}
+
 /// A request of the Responses API, as far as it concerns kept responses.
 #[derive(Debug, Clone)]
 pub(crate) struct ResponseRequest {
     /// As the client sent it.
     own: Arc<RequestBody>,
-    /// The response of ours that it continues.
-    pub(crate) previous: Option<String>,
+    previous: PreviousResponse,
+    /// It names a conversation that the provider keeps.
+    has_conversation: bool,
     /// False if the client does not want it to be kept.
     pub(crate) is_kept: bool,
 }
 
 impl ResponseRequest {
+    /// The id of the response of ours that it continues.
+    pub(crate) fn previous(&self) -> Option<&str> {
+        match &self.previous {
+            PreviousResponse::Ours(id) => Some(id),
+            PreviousResponse::None | PreviousResponse::OfProvider | PreviousResponse::Unknown => None,
+        }
+    }
+
+    /// Whether it continues a response that this target does not have.
+    pub(crate) fn lacks_previous(&self, is_same_protocol: bool) -> bool {
+        match &self.previous {
+            PreviousResponse::None | PreviousResponse::Ours(_) => false,
+            PreviousResponse::OfProvider => !is_same_protocol,
+            PreviousResponse::Unknown => true,
+        }
+    }
+
+    /// Whether it names a conversation in the provider's account that this caller may not reach.
+    pub(crate) fn has_foreign_conversation(&self, caller: &Caller, provider: &str) -> bool {
+        self.has_conversation && !caller.may_pass_to(provider)
+    }
+
     /// Keeps a response with the reply that it was made of.
     pub(crate) fn keep(&self, draft: &mut ReplyDraft, body: &str) {
         let kept = RawValue::from_string(body.to_owned()).ok().map(|body| KeptResponse {
-            previous: self.previous.clone(),
+            previous: self.previous().map(str::to_owned),
             input: input_items(&self.own.text),
             body,
         });
@@ -140,6 +177,16 @@ fn members_of(body: &str) -> Option<Vec<(String, Box<RawValue>)>> {
     serde::Deserializer::deserialize_map(&mut serde_json::Deserializer::from_str(body), Members).ok()
 }
 
+/// Whether a request names a conversation that the provider keeps, however it is written.
+fn names_conversation(body: &str) -> bool {
+    // Most bodies need not be read for this.
+    if !body.contains("conversation") && !body.contains("\\u00") {
+        return false;
+    }
+    let members = members_of(body).unwrap_or_default();
+    members.iter().any(|(name, value)| name == "conversation" && value.get() != "null")
+}
+
 impl RequestContext {
     /// Completes a request that continues a response of ours: with all items since the beginning.
     pub(crate) async fn continue_response(
@@ -148,12 +195,22 @@ impl RequestContext {
     ) -> Result<(Arc<RequestBody>, ResponseRequest), GatewayError> {
         let members = short_members(&body.text, &["previous_response_id", "store"], 1 << 12).unwrap_or_default();
         let is_kept = members.get("store").and_then(Value::as_bool) != Some(false) && !self.wants_no_store();
-        let previous = members.get("previous_response_id").and_then(Value::as_str);
-        let mut request = ResponseRequest { own: Arc::clone(&body), previous: None, is_kept };
-        let (Some(previous), Some(tenant)) = (previous, self.tenant().await) else { return Ok((body, request)) };
-        // An id that is not ours belongs to the provider that issued it.
-        let Some(id) = tenant.read_response_id(previous) else { return Ok((body, request)) };
-        let Some(kept) = self.conversation(&tenant, id).await else { return Ok((body, request)) };
+        let has_conversation = self.caller.key.is_some() && names_conversation(&body.text);
+        let own = Arc::clone(&body);
+        let mut request = ResponseRequest { own, previous: PreviousResponse::None, has_conversation, is_kept };
+        let Some(previous) = members.get("previous_response_id").and_then(Value::as_str) else {
+            return Ok((body, request));
+        };
+        let tenant = self.tenant().await;
+        let id = tenant.as_ref().and_then(|tenant| Some((tenant, tenant.read_response_id(previous)?)));
+        let kept = match id {
+            Some((tenant, id)) => self.conversation(tenant, id).await,
+            None => None,
+        };
+        let Some(kept) = kept else {
+            request.previous = self.kept_by_provider(tenant.as_ref(), previous).await;
+            return Ok((body, request));
+        };
         let mut items: Vec<Box<RawValue>> = Vec::new();
         for response in kept {
             items.extend(response.output().into_iter().rev());
@@ -165,9 +222,22 @@ impl RequestContext {
         let Some(whole) = whole else {
             return Err(GatewayError::new(ErrorKind::TooLarge, "the conversation of previous_response_id is too long"));
         };
-        request.previous = Some(previous.to_owned());
+        request.previous = PreviousResponse::Ours(previous.to_owned());
         let whole = RequestBody::new(whole, self.body_memory())?;
         Ok((Arc::new(whole), request))
+    }
+
+    /// Whether a provider issued this id to the tenant. All tenants share the provider's account, so the provider
+    /// would also continue another tenant's response.
+    async fn kept_by_provider(&self, tenant: Option<&Arc<Tenant>>, id: &str) -> PreviousResponse {
+        if self.caller.key.is_none() {
+            return PreviousResponse::OfProvider;
+        }
+        let reply = match tenant {
+            Some(tenant) => self.gateway.memory.reply_with_response_id(tenant, id).await.ok().flatten(),
+            None => None,
+        };
+        if reply.is_some() { PreviousResponse::OfProvider } else { PreviousResponse::Unknown }
     }
 
     /// The responses of a conversation, the newest first. None if one is missing, or if the store does not answer.

@@ -7,7 +7,6 @@ use std::time::Instant;
 use aside_core::block::Reply;
 use aside_core::event::{Ending, Event, ProviderError, ReplyEnd};
 use aside_core::fold::Fold;
-use aside_core::json_text::short_members;
 use aside_core::protocol::Protocol;
 use aside_core::rules::AnswerMode;
 use aside_core::wire::{Encoder, ReplyHead, StreamWriter, emit_reply, error_reply, whole_reply};
@@ -27,7 +26,7 @@ use crate::recall::{ReadRequest, StreamMarks};
 use crate::receipt::{Receipt, Timing};
 use crate::relay::{Relay, RelayFraming, relay, terminal_frame};
 use crate::reply_shape::ReplyShaper;
-use crate::response_state::ResponseIdFinder;
+use crate::response_state::{ResponseIdFinder, ResponseRequest};
 use crate::route::ReplyDelivery;
 use crate::same_protocol::{attempt, note_time};
 
@@ -47,9 +46,6 @@ impl Call {
             let error = GatewayError::bad_request("the body is not a request of its protocol");
             return self.final_error(&error, receipt);
         };
-        if !self.is_same_protocol() && self.continues_response() {
-            return self.previous_response_not_found(receipt);
-        }
         let content_type = match (self.delivery, self.protocol) {
             (ReplyDelivery::Streamed, Protocol::Ollama) => "application/x-ndjson",
             (ReplyDelivery::Streamed, _) => "text/event-stream",
@@ -81,15 +77,9 @@ impl Call {
         }
     }
 
-    fn continues_response(&self) -> bool {
-        let members = short_members(&self.body.text, &["previous_response_id"], 1 << 12).unwrap_or_default();
-        self.protocol == Protocol::OpenaiResponses
-            && members.get("previous_response_id").is_some_and(|id| id.is_string())
-    }
-
     /// A response that is not kept, or that another provider keeps. With this error, clients send the whole
     /// conversation.
-    fn previous_response_not_found(&self, mut receipt: Receipt) -> Attempted {
+    pub(crate) fn previous_response_not_found(&self, mut receipt: Receipt) -> Attempted {
         receipt.status = 400;
         self.context.gateway.record(&receipt);
         let error = json!({
@@ -109,7 +99,7 @@ impl Call {
         let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft, &self.target);
         let reply_id = marks.reply_id();
         let head = ReplyHead {
-            previous: self.response.as_ref().and_then(|request| request.previous.as_deref()),
+            previous: self.response.as_ref().and_then(ResponseRequest::previous),
             is_stored: marks.draft.is_some() && self.response.as_ref().is_some_and(|request| request.is_kept),
             ..ReplyHead::new(&reply_id, &self.asked, self.context.at.0 / 1000)
         };

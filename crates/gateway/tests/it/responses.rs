@@ -169,3 +169,53 @@ async fn g13_ids_of_a_provider_stay_its_own_and_only_the_client_that_got_one_rea
         provider.received().iter().map(|received| received.head.split(' ').next().unwrap_or("").to_owned()).collect();
     assert_eq!(methods, ["POST", "GET", "DELETE", "GET"], "nothing was asked for the other tenant");
 }
+
+/// All tenants share the account at the provider, which would continue whatever an id names.
+#[tokio::test]
+async fn g8_a_tenant_cannot_continue_what_a_provider_keeps_for_another() {
+    let provider = Provider::start(|_| Scripted {
+        content_type: "application/json",
+        ..Scripted::stream(r#"{"id":"resp_theirs1","object":"response","status":"completed","output":[{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"hi"}]}]}"#)
+    })
+    .await;
+    let up =
+        format!("[providers.up]\nprotocol = \"openai-responses\"\nbase_url = \"http://{}/v1\"\n", provider.address);
+    let key = |name: &str, more: &str| {
+        format!(
+            "[[serve.keys]]\nname = \"{name}\"\nhash = \"{}\"\n{more}",
+            aside_gateway::hash_text(&format!("key-{name}"))
+        )
+    };
+    let keys = format!("{}{}{}", key("a", ""), key("b", ""), key("c", "pass = [\"up\"]\n"));
+    let running = start(&format!("{up}{keys}")).await;
+    let ask = async |key: &str, more: &Value| {
+        let mut body = json!({"model": "up/m", "input": "What did I say?"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        running.post("/v1/responses", &[("x-api-key", key)], body.to_string()).await
+    };
+    assert_eq!(ask("key-a", &json!({})).await.json()["id"], "resp_theirs1");
+    let previous = json!({"previous_response_id": "resp_theirs1"});
+    assert_eq!(ask("key-a", &previous).await.status, 200, "its own");
+    let n_asked = provider.received().len();
+    for settings in [json!({}), json!({"stream": true}), json!({"reasoning": {"effort": "high"}})] {
+        let mut more = previous.clone();
+        more.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+        let refused = ask("key-b", &more).await;
+        assert_eq!((refused.status, refused.header("aside-error")), (400, Some("bad_request")), "{more}");
+        assert_eq!(refused.json()["error"]["code"], "previous_response_not_found", "{more}");
+    }
+    let long = "x".repeat(10_000);
+    for hidden in [
+        r#""conversation":"conv_1""#.to_owned(),
+        r#""convers\u0061tion":{"id":"conv_1"}"#.to_owned(),
+        r#""conversation":"conv_1","conversation":null"#.to_owned(),
+        format!(r#""conversation":{{"id":"conv_1","x":"{long}"}}"#),
+    ] {
+        let body = format!(r#"{{"model":"up/m","input":"hi",{hidden}}}"#);
+        let refused = running.post("/v1/responses", &[("x-api-key", "key-b")], body).await;
+        assert_eq!((refused.status, refused.header("aside-error")), (400, Some("bad_request")), "{}", refused.text());
+    }
+    assert_eq!(provider.received().len(), n_asked, "the provider was not asked");
+    assert_eq!(ask("key-c", &json!({"conversation": "conv_1"})).await.status, 200, "it may use the account");
+    assert_eq!(ask("key-b", &json!({"previous_response_id": null, "conversation": null})).await.status, 200);
+}
