@@ -10,10 +10,11 @@ import leaks
 import processes
 import questions
 import sandbox
+import tenants
 import tools
 
 GROUPS = {"questions": questions, "leaks": leaks, "tools": tools, "processes": processes, "sandbox": sandbox,
-          "bounds": bounds}
+          "bounds": bounds, "tenants": tenants}
 # Most attacks wait as a user would, so several run in parallel.
 PARALLEL = 4
 
