@@ -18,6 +18,8 @@ class Agent:
     name = package = ""
     routes = []
     has_tools = resumes = True
+    # Whether its history has other questions than those that it sent.
+    changes_questions = False
 
     def prepare(self, route, place):
         """Writes the agent's configuration."""
@@ -192,6 +194,7 @@ class Aider(PipAgent):
     name, package = "aider", "aider-chat"
     routes = [Route(CHAT, "deepseek")]
     has_tools = False
+    changes_questions = True
 
     def environment(self, route, place):
         return {"OPENAI_API_BASE": f"{place.url}/v1", "OPENAI_API_KEY": "sim", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
@@ -215,8 +218,8 @@ class Llm(PipAgent):
         return {"LLM_USER_PATH": str(place.home / "llm"), "OPENAI_API_KEY": "sim"}
 
     def command(self, route, prompt, place, resume):
-        more = ["-c"] if resume else ["--functions", self.function]
-        return [self.program(place), "-m", "sim", *more, prompt]
+        more = ["-c"] if resume else []
+        return [self.program(place), "-m", "sim", "--functions", self.function, *more, prompt]
 
 
 AGENTS = [ClaudeCode(), Codex(), OpenCode(), Pi(), Goose(), GeminiCli(), QwenCode(), Aider(), Llm()]

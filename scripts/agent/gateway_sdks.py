@@ -1,9 +1,11 @@
 """Runs SDKs and frameworks through the gateway against the simulator. Started by scripts/gateway.
 
 Every client forgets its thinking, or keeps what its own history keeps. One conversation has a plain turn, a tool loop
-of three steps, parallel calls, a restart of the gateway, a resumed history, and another model for one turn."""
+of three steps, a restart of the gateway, parallel calls from a resumed history, another model for one turn, and the
+second gateway."""
 
 import asyncio
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -12,7 +14,8 @@ from pathlib import Path
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-from gateway import report, simulator_and_gateway, verdicts
+from gateway_results import Result, write_page
+from gateway_servers import Seen, database_server, servers
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CHAT_TOOL = {"type": "function", "function": {"name": "weather", "description": "the weather", "parameters": SCHEMA}}
@@ -26,7 +29,7 @@ OLLAMA = ["ollama", "deepseek", "anthropic", "gemini"]
 
 
 class OpenaiChat:
-    name, dialects = "openai sdk, Chat", CHAT
+    name, package, dialects = "openai sdk, Chat", "openai", CHAT
 
     def complete(self, client, model, history):
         return client.chat.completions.create(model=model, tools=[CHAT_TOOL], messages=history)
@@ -59,7 +62,7 @@ class OpenaiChatStream(OpenaiChat):
 
 
 class OpenaiResponses:
-    name, dialects = "openai sdk, Responses", RESPONSES
+    name, package, dialects = "openai sdk, Responses", "openai", RESPONSES
 
     def ask(self, url, model, history, prompt):
         import openai
@@ -82,7 +85,7 @@ class OpenaiResponses:
 
 
 class Anthropic:
-    name, dialects = "anthropic sdk", MESSAGES
+    name, package, dialects = "anthropic sdk", "anthropic", MESSAGES
 
     def ask(self, url, model, history, prompt):
         import anthropic
@@ -106,7 +109,7 @@ class Anthropic:
 
 
 class GoogleGenai:
-    name, dialects = "google-genai", GEMINI
+    name, package, dialects = "google-genai", "google-genai", GEMINI
 
     def ask(self, url, model, history, prompt):
         from google import genai
@@ -133,7 +136,7 @@ class GoogleGenai:
 
 
 class Ollama:
-    name, dialects = "ollama sdk", OLLAMA
+    name, package, dialects = "ollama sdk", "ollama", OLLAMA
 
     def ask(self, url, model, history, prompt):
         import ollama
@@ -180,7 +183,7 @@ class LangChain:
 
 
 class LangChainChat(LangChain):
-    name, dialects = "langchain-openai", CHAT
+    name, package, dialects = "langchain-openai", "langchain-openai", CHAT
 
     def model(self, url, model):
         from langchain_openai import ChatOpenAI
@@ -189,7 +192,7 @@ class LangChainChat(LangChain):
 
 
 class LangChainAnthropic(LangChain):
-    name, dialects = "langchain-anthropic", MESSAGES
+    name, package, dialects = "langchain-anthropic", "langchain-anthropic", MESSAGES
 
     def model(self, url, model):
         from langchain_anthropic import ChatAnthropic
@@ -222,7 +225,7 @@ class PydanticAi:
 
 
 class PydanticAiChat(PydanticAi):
-    name, dialects = "pydantic-ai, Chat", CHAT
+    name, package, dialects = "pydantic-ai, Chat", "pydantic-ai-slim", CHAT
 
     def model(self, url, model):
         from pydantic_ai.models.openai import OpenAIChatModel
@@ -232,7 +235,7 @@ class PydanticAiChat(PydanticAi):
 
 
 class PydanticAiMessages(PydanticAi):
-    name, dialects = "pydantic-ai, Messages", MESSAGES
+    name, package, dialects = "pydantic-ai, Messages", "pydantic-ai-slim", MESSAGES
 
     def model(self, url, model):
         import anthropic
@@ -244,7 +247,7 @@ class PydanticAiMessages(PydanticAi):
 
 
 class LiteLlm:
-    name, dialects = "litellm", CHAT
+    name, package, dialects = "litellm", "litellm", CHAT
     keeps_history = True
 
     def ask(self, url, model, history, prompt):
@@ -292,42 +295,59 @@ def expect(text, words):
     assert words in (text or ""), f"`{words}` is not in the answer: {text}"
 
 
-def converse(client, dialect, other, gateway):
+# How many replies the turns of a conversation take, apart from the turn of the other model: a plain turn, a loop of
+# three, parallel calls, and a loop of one.
+N_REPLIES = 1 + 4 + 2 + 2
+
+
+def converse(client, dialect, other, running, result):
     """One conversation. The history is JSON between turns, as in a program that stores it."""
     history = []
     model, other = f"up-{dialect}/{dialect}", f"up-{other}/{other}"
 
-    def turn(name, model, prompt, words):
+    def turn(cases, gateway, model, prompt, words):
         stored = json.loads(json.dumps(history))
+        result.cases.update(dict.fromkeys(cases, False))
         try:
             expect(client.ask(gateway.url, model, stored, prompt), words)
         except Exception as error:
-            raise AssertionError(f"{name}: {type(error).__name__}: {error}") from error
+            raise AssertionError(f"{', '.join(cases)}: {type(error).__name__}: {error}") from error
+        result.cases.update(dict.fromkeys(cases, True))
         history[:] = stored
 
-    turn("plain turn", model, "Say hello.", "aside simulator")
-    turn("tool loop", model, "sim: tool-loop 3", "Steps with tools in this turn: 3.")
-    gateway.restart()
-    turn("parallel calls after a restart", model, "sim: parallel 2", "aside simulator")
-    turn("another model", other, "And you?", "aside simulator")
-    turn("the first model again", model, "sim: tool-loop 1", "Steps with tools in this turn: 1.")
+    turn(["plain"], running.first, model, "Say hello.", "aside simulator")
+    turn(["loop"], running.first, model, "sim: tool-loop 3", "Steps with tools in this turn: 3.")
+    running.first.restart()
+    turn(["resumed", "parallel"], running.first, model, "sim: parallel 2", "aside simulator")
+    turn(["other"], running.first, other, "And you?", "aside simulator")
+    turn(["replica", "back"], running.second, model, "sim: tool-loop 1", "Steps with tools in this turn: 1.")
 
 
-def check(aside, client, dialect):
+def version_of(client):
+    """The version of the package that the client is."""
+    if isinstance(client, Vercel):
+        folder = Path(os.environ["ASIDE_SDKS"]) / "node/node_modules/@ai-sdk" / client.library
+        return json.loads((folder / "package.json").read_text())["version"]
+    return importlib.metadata.version(client.package)
+
+
+def check(aside, client, dialect, database):
     other = next(known for known in reversed(client.dialects) if known != dialect)
-    with simulator_and_gateway(aside, "auto") as (_, simulator, gateway):
-        found = []
+    keeps_history = getattr(client, "keeps_history", False)
+    words = "kept" if keeps_history else "forgotten"
+    result = Result(client.name, version_of(client), dialect, dialect == client.dialects[0], words)
+    with servers(aside, "auto", database) as running:
         try:
-            converse(client, dialect, other, gateway)
+            converse(client, dialect, other, running, result)
         except AssertionError as error:
-            found.append(str(error)[-1500:])
-        bad, kept, restored = verdicts(simulator, gateway)
-        found += bad
-        if kept == 0:
-            found.append("no thinking came back to the provider")
-        if restored == 0 and not getattr(client, "keeps_history", False):
-            found.append("the client lost its thinking, and nothing was restored")
-        return found, f"thinking of {kept} replies came back, {restored} blocks restored"
+            result.problems.append(str(error)[-1500:])
+        seen = Seen(running)
+    if not result.problems:
+        seen.expect_replies(N_REPLIES - 1)
+    if seen.n_restored == 0 and not keeps_history:
+        seen.problems.append("the client lost its thinking, and nothing was restored")
+    result.finish(seen)
+    return result.report()
 
 
 def main():
@@ -335,13 +355,16 @@ def main():
     quick = "--quick" in words
     names = [word for word in words if not word.startswith("--")]
     failed = False
-    for nth, client in enumerate(CLIENTS):
-        if names and not any(name in client.name for name in names):
-            continue
-        # The quick run takes one dialect of each client, another one for each.
-        dialects = [client.dialects[1 + nth % 3]] if quick else client.dialects
-        for dialect in dialects:
-            failed |= report(f"{client.name} on {dialect}", lambda: check(aside, client, dialect))
+    with database_server(quick) as database:
+        for nth, client in enumerate(CLIENTS):
+            if names and not any(name in client.name for name in names):
+                continue
+            # The quick run takes one dialect of each client, another one for each.
+            dialects = [client.dialects[1 + nth % 3]] if quick else client.dialects
+            for dialect in dialects:
+                failed |= check(aside, client, dialect, database)
+    if "--write" in words:
+        write_page()
     sys.exit(1 if failed else 0)
 
 

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gateway import Gateway
+from gateway_servers import Gateway
 from main import PLAIN, Place, Simulator
 
 ANSWER = "aside simulator"

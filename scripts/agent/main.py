@@ -172,11 +172,19 @@ def check_route(agent, route, aside, installed):
     return outcome
 
 
+def write_section(heading, text):
+    """Replaces one section of docs/clients.md, or adds it at the end."""
+    parts = PAGE.read_text().split("\n## ")
+    section = f"{heading}\n\n{text.strip()}\n"
+    at = next((at for at, part in enumerate(parts) if part.startswith(f"{heading}\n")), len(parts))
+    parts[at : at + 1] = [section]
+    PAGE.write_text("\n## ".join(parts))
+
+
 def write_page(outcomes, installed):
     versions = [f"{agent.name} {agent.version(Path(installed))}" for agent in AGENTS]
     rows = "\n".join(outcome.row() for outcome in outcomes)
-    PAGE.write_text(f"""# What coding agents do with thinking
-
+    write_section("Coding agents without the gateway", f"""
 Measured by `scripts/agents` on {datetime.date.today().isoformat()}: each agent runs in its print mode against `aside sim`, with a
 plain turn, a tool loop of three steps, and a resumed session. `scripts/agent` pins the versions and has the exact command of each
 agent.

@@ -1,0 +1,99 @@
+"""The results of scripts/gateway: a line for each check, a file that keeps them, and the table in docs/clients.md."""
+
+import datetime
+import json
+import time
+
+from main import REPOSITORY, write_section
+
+RESULTS = REPOSITORY / "target" / "gateway-results.jsonl"
+# What a conversation has, in the order of the table's columns.
+CASES = {
+    "plain": "plain turn",
+    "loop": "tool loop of 3",
+    "resumed": "resumed after a restart",
+    "parallel": "parallel calls",
+    "replica": "second gateway",
+    "other": "another model",
+    "back": "first model again",
+}
+
+
+class Result:
+    """The outcome of one conversation of a client on a dialect."""
+
+    def __init__(self, client, version, dialect, is_own, thinking):
+        self.client, self.version, self.dialect, self.is_own, self.thinking = client, version, dialect, is_own, thinking
+        self.cases = {}
+        self.problems = []
+        self.seen = None
+        self.started = time.monotonic()
+
+    def finish(self, seen):
+        self.seen = seen
+        self.problems += seen.problems
+
+    def report(self):
+        """Prints the outcome and adds it to the file. Returns whether it failed."""
+        seconds = time.monotonic() - self.started
+        name = f"{self.client} on {self.dialect}, thinking {self.thinking}"
+        print(f"{'FAILED' if self.problems else 'ok'} {name}: {self.seen.summary()}, {seconds:.0f} s", flush=True)
+        for problem in self.problems[:6]:
+            print(f"    {problem}", flush=True)
+        line = {
+            "client": self.client, "version": self.version, "dialect": self.dialect, "own": self.is_own,
+            "thinking": self.thinking, "cases": self.cases, "kept": f"{self.seen.n_kept}{self.seen.others()}",
+            "restored": self.seen.restored().replace(" blocks restored", ""), "ok": not self.problems,
+            "date": datetime.date.today().isoformat(),
+        }
+        RESULTS.parent.mkdir(exist_ok=True)
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        return bool(self.problems)
+
+
+def row(line):
+    mark = lambda case: {True: "yes", False: "**no**", None: "–"}[line["cases"].get(case)]
+    cells = [
+        line["client"], f"{line['dialect']}{' (own)' if line['own'] else ''}", line["thinking"], *map(mark, CASES),
+        line["kept"], line["restored"], "yes" if line["ok"] else "**no**",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def write_page():
+    """Puts the newest result of each conversation into docs/clients.md."""
+    newest = {}
+    for text in RESULTS.read_text().splitlines():
+        line = json.loads(text)
+        key = (line["client"], line["dialect"], line["thinking"])
+        newest.pop(key, None)
+        newest[key] = line
+    clients = list(dict.fromkeys(line["client"] for line in newest.values()))
+    lines = sorted(newest.values(), key=lambda line: clients.index(line["client"]))
+    dates = sorted({line["date"] for line in lines})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    versions = ", ".join(dict.fromkeys(f"{line['client']} {line['version']}" for line in lines))
+    heads = ["client", "provider", "thinking", *CASES.values(), "thinking came back", "restored", "as it must"]
+    rows = "\n".join(map(row, lines))
+    failed = sum(not line["ok"] for line in lines)
+    write_section("Through the gateway", f"""
+Measured by `scripts/gateway --write` on {when}: each client has one conversation through two gateways that share a PostgreSQL
+database, with the simulator as the provider. The first gateway is restarted before the conversation is resumed by a new
+process (an SDK: from a history stored as JSON); later turns alternate between the gateways. {len(lines) - failed} of {len(lines)} conversations
+went as they must: the client finished, the provider got the thinking of every earlier reply that it wants exactly as it had issued it,
+nothing broke a rule, and the receipts list every restored block.
+
+{versions}.
+
+`thinking kept`: the gateway shows thinking in the client's own shape, and the client sends back what it keeps. `thinking lost`: the
+client gets none (`[serve] thinking = "none"`); a reply in the client's own protocol passes unchanged, with its thinking. `forgotten`: the
+program drops all of it from its history. aider changes its own earlier messages (it appends instructions to each
+question, and forgets them later), so that a reply is recognised only by its text; that is not enough for opaque thinking, which
+these providers do not require in plain turns. The last numbers count replies and blocks in all requests of the conversation, with the
+evidence by which the gateway recognised them ([the memory](gateway.md#the-memory)).
+
+| {" | ".join(heads)} |
+|{"---|" * len(heads)}
+{rows}
+""")
