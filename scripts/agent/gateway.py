@@ -102,8 +102,10 @@ def check(aside, installed, agent, dialect, thinking, database):
     # A reply in the agent's own protocol passes as it is, with its thinking.
     if thinking == "none" and seen.n_restored == 0 and not is_own and agent.has_tools:
         seen.problems.append("the client lost its thinking, and nothing was restored")
+    if thinking == "none" and seen.evidence["L0"] and not is_own:
+        seen.problems.append("the client got no thinking, and sent some back")
     result.finish(seen)
-    return result.report()
+    return result.report(is_whole=database is not None)
 
 
 def main():

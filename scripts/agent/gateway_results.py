@@ -33,13 +33,18 @@ class Result:
         self.seen = seen
         self.problems += seen.problems
 
-    def report(self):
-        """Prints the outcome and adds it to the file. Returns whether it failed."""
+    def report(self, is_whole):
+        """Prints the outcome and, if the conversation was a whole one, adds it to the file. Returns whether it failed."""
         seconds = time.monotonic() - self.started
         name = f"{self.client} on {self.dialect}, thinking {self.thinking}"
         print(f"{'FAILED' if self.problems else 'ok'} {name}: {self.seen.summary()}, {seconds:.0f} s", flush=True)
         for problem in self.problems[:6]:
             print(f"    {problem}", flush=True)
+        if is_whole:
+            self.record()
+        return bool(self.problems)
+
+    def record(self):
         line = {
             "client": self.client, "version": self.version, "dialect": self.dialect, "own": self.is_own,
             "thinking": self.thinking, "cases": self.cases, "kept": f"{self.seen.n_kept}{self.seen.others()}",
@@ -49,13 +54,12 @@ class Result:
         RESULTS.parent.mkdir(exist_ok=True)
         with RESULTS.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        return bool(self.problems)
 
 
 def row(line):
     mark = lambda case: {True: "yes", False: "**no**", None: "–"}[line["cases"].get(case)]
     cells = [
-        line["client"], f"{line['dialect']}{' (own)' if line['own'] else ''}", line["thinking"], *map(mark, CASES),
+        f"{line['client']} {line['version']}", f"{line['dialect']}{' (own)' if line['own'] else ''}", line["thinking"], *map(mark, CASES),
         line["kept"], line["restored"], "yes" if line["ok"] else "**no**",
     ]
     return "| " + " | ".join(cells) + " |"
@@ -69,29 +73,26 @@ def write_page():
         key = (line["client"], line["dialect"], line["thinking"])
         newest.pop(key, None)
         newest[key] = line
-    clients = list(dict.fromkeys(line["client"] for line in newest.values()))
-    lines = sorted(newest.values(), key=lambda line: clients.index(line["client"]))
+    lines = sorted(newest.values(), key=lambda line: line["client"].lower())
     dates = sorted({line["date"] for line in lines})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    versions = ", ".join(dict.fromkeys(f"{line['client']} {line['version']}" for line in lines))
-    heads = ["client", "provider", "thinking", *CASES.values(), "thinking came back", "restored", "as it must"]
+    heads = ["client", "provider", "thinking", *CASES.values(), "thinking came back", "restored", "passed"]
     rows = "\n".join(map(row, lines))
     failed = sum(not line["ok"] for line in lines)
     write_section("Through the gateway", f"""
 Measured by `scripts/gateway --write` on {when}: each client has one conversation through two gateways that share a PostgreSQL
 database, with the simulator as the provider. The first gateway is restarted before the conversation is resumed by a new
 process (an SDK: from a history stored as JSON); later turns alternate between the gateways. {len(lines) - failed} of {len(lines)} conversations
-went as they must: the client finished, the provider got the thinking of every earlier reply that it wants exactly as it had issued it,
-nothing broke a rule, and the receipts list every restored block.
+passed: the client finished, the provider got the thinking of every earlier reply that it wants exactly as it had issued it,
+no request broke a rule, and the receipts list every restored block.
 
-{versions}.
+Thinking `kept`: the gateway shows it in the client's own shape, and the client sends back what it keeps. `lost`: the client gets
+none (`[serve] thinking = "none"`); a reply in the client's own protocol passes unchanged, with its thinking. `forgotten`: the
+program drops all of it from its history. The numbers count replies and blocks in all requests of the conversation, with the
+[evidence](gateway.md#the-memory) by which the gateway recognised them.
 
-`thinking kept`: the gateway shows thinking in the client's own shape, and the client sends back what it keeps. `thinking lost`: the
-client gets none (`[serve] thinking = "none"`); a reply in the client's own protocol passes unchanged, with its thinking. `forgotten`: the
-program drops all of it from its history. aider changes its own earlier messages (it appends instructions to each
-question, and forgets them later), so that a reply is recognised only by its text; that is not enough for opaque thinking, which
-these providers do not require in plain turns. The last numbers count replies and blocks in all requests of the conversation, with the
-evidence by which the gateway recognised them ([the memory](gateway.md#the-memory)).
+aider appends instructions to each question, and its history has the question without them. A reply is then recognised only by its
+text, which is not enough for opaque thinking; the providers do not require it in plain turns.
 
 | {" | ".join(heads)} |
 |{"---|" * len(heads)}

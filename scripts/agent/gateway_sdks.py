@@ -347,7 +347,7 @@ def check(aside, client, dialect, database):
     if seen.n_restored == 0 and not keeps_history:
         seen.problems.append("the client lost its thinking, and nothing was restored")
     result.finish(seen)
-    return result.report()
+    return result.report(is_whole=database is not None)
 
 
 def main():

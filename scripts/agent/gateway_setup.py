@@ -54,9 +54,14 @@ def prepare(client, text, place, sdks):
         flags = ["--no-git", "--yes-always", "--no-check-update", "--no-analytics", "--no-show-model-warnings"]
         return f"PATH={agents}/aider/bin:$PATH\n" + lines_of_shell(text, [*flags, "--message", PLAIN])
     if client == "codex":
-        place.write(place.home / ".codex/config.toml", text)
+        # With the list of all models, which two comments describe.
+        comments = [line.removeprefix("# ") for line in text.splitlines() if line.startswith("# ")]
+        make_list = next(line for line in comments if line.startswith("curl "))
+        setting = next(line for line in comments if line.startswith("model_catalog_json "))
+        table = "[model_providers.aside]"
+        place.write(place.home / ".codex/config.toml", text.replace(table, f"{setting}\n{table}", 1))
         how = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
-        return shlex.join(["codex", "exec", *how, PLAIN])
+        return f"{make_list}\n" + shlex.join(["codex", "exec", *how, PLAIN])
     if client == "opencode":
         place.write(place.work / "opencode.json", text.split("\n", 1)[1])
         return shlex.join(["opencode", "run", PLAIN])
