@@ -179,8 +179,8 @@ fn members_of(body: &str) -> Option<Vec<(String, Box<RawValue>)>> {
 
 /// Whether a request names a conversation that the provider keeps, however it is written.
 fn names_conversation(body: &str) -> bool {
-    // Most bodies need not be read for this.
-    if !body.contains("conversation") && !body.contains("\\u00") {
+    // Most bodies need not be read for this: they have neither the name nor an escaped small letter.
+    if !["\"conversation\"", "\\u006", "\\u007"].iter().any(|sign| body.contains(sign)) {
         return false;
     }
     let members = members_of(body).unwrap_or_default();
