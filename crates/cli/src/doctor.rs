@@ -227,12 +227,7 @@ fn confinement_tier(arguments: &Arguments) -> Vec<CheckResult> {
     // Errors in the config were reported above.
     let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
     let Ok(here) = crate::working_directory() else { return Vec::new() };
-    let confine = confinement::confine(
-        &here,
-        &UserFolders::from_environment(),
-        &loaded.tools,
-        loaded.permissions.unreadable(&here),
-    );
+    let confine = confinement::confine(&here, &UserFolders::from_environment(), &loaded);
     let shown = match confine.confinement(RequestedAccess::Standard) {
         Err(refused) => return vec![broken(format!("confinement: {refused}"), Some(BETTER.to_owned()))],
         Ok(_) if confine.setting() == ConfineSetting::Off => {
@@ -262,12 +257,7 @@ async fn mcp_servers(arguments: &Arguments) -> Vec<CheckResult> {
     let Ok(here) = crate::working_directory() else { return Vec::new() };
     let off = loaded.mcp.iter().filter(|table| !table.enabled);
     let mut findings: Vec<CheckResult> = off.map(|table| ok(format!("mcp {}: enabled = false", table.name))).collect();
-    let confine = confinement::confine(
-        &here,
-        &UserFolders::from_environment(),
-        &loaded.tools,
-        loaded.permissions.unreadable(&here),
-    );
+    let confine = confinement::confine(&here, &UserFolders::from_environment(), &loaded);
     for (name, found) in mcp::count_tools(&loaded.mcp, &here, &confine).await {
         findings.push(match found {
             Ok(1) => ok(format!("mcp {name}: 1 tool")),

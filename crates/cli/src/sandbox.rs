@@ -34,8 +34,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     let loaded = arguments.overrides.load()?;
     let here = crate::working_directory()?;
-    let unreadable = loaded.permissions.unreadable(&here);
-    let confine = confinement::confine(&here, &UserFolders::from_environment(), &loaded.tools, unreadable);
+    let confine = confinement::confine(&here, &UserFolders::from_environment(), &loaded);
     let want = if arguments.network { RequestedAccess::Network } else { RequestedAccess::Standard };
     let refused = |refused: aside_confine::TierUnavailable| {
         HintedError::new(refused.to_string()).hint("aside doctor says what is missing; tools.confine is in config.toml")
@@ -55,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     {
         helper.env_remove(variable);
     }
-    let report = spawn_supervisor::run_and_wait(helper, launch)
+    let report = spawn_supervisor::run_and_wait(helper, &launch)
         .map_err(|error| HintedError::new(format!("the helper that runs it failed: {error}")))?;
     if report.killed_background {
         crate::report::print_notice("background processes were killed");

@@ -102,8 +102,8 @@ fn run_self_test(helper: &Helper, mechanism: Mechanism) -> Result<(), String> {
         input: CommandInput::Empty,
         on_protected_change: OnProtectedChange::Restore,
     };
-    let (report, output) =
-        spawn_supervisor::run_with_output(helper, launch).map_err(|error| format!("it could not be tried: {error}"))?;
+    let (report, output) = spawn_supervisor::run_with_output(helper, &launch)
+        .map_err(|error| format!("it could not be tried: {error}"))?;
     let text = String::from_utf8_lossy(&output);
     match report.end {
         CommandEnd::NotStarted(why) => return Err(why),

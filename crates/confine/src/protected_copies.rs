@@ -250,7 +250,7 @@ fn copy_entry(
             {
                 return Ok(EntryCopy::File { content: content.clone(), mode, stamp });
             }
-            Ok(EntryCopy::File { content: read_content(folder, name, budget)?, mode, stamp })
+            Ok(EntryCopy::File { content: read_content(folder, name, stamp.size, budget)?, mode, stamp })
         }
         FileType::Symlink => {
             let target = fs::readlinkat(folder, name, Vec::new()).map_err(describe)?;
@@ -284,12 +284,14 @@ fn copy_entry(
     }
 }
 
-fn read_content(folder: BorrowedFd<'_>, name: &Path, budget: &mut CopyBudget) -> Result<Vec<u8>, String> {
+fn read_content(folder: BorrowedFd<'_>, name: &Path, size: i64, budget: &mut CopyBudget) -> Result<Vec<u8>, String> {
     // It may have become a pipe that would block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = fs::openat(folder, name, flags, Mode::empty()).map_err(|error| error.to_string())?;
-    let mut content = Vec::new();
     let limit = budget.bytes.saturating_add(1);
+    // With room for one byte more, the end is found without growing.
+    let expected = u64::try_from(size).unwrap_or_default().saturating_add(1).min(limit);
+    let mut content = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
     let read = std::fs::File::from(file).take(limit).read_to_end(&mut content);
     let read = u64::try_from(read.map_err(|error| error.to_string())?).unwrap_or(u64::MAX);
     budget.bytes = budget.bytes.checked_sub(read).ok_or("it is too large to keep a copy")?;

@@ -33,12 +33,9 @@ impl ProjectFiles {
     /// reached by a link or `..`, are skipped.
     pub fn find(folder: &Path, names: &[String]) -> ProjectFiles {
         let whole = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        let root = project_root(&whole).to_owned();
-        let mut folders: Vec<&Path> = whole.ancestors().take_while(|folder| folder.starts_with(&root)).collect();
-        folders.reverse();
-        let mut found = ProjectFiles { root, ..ProjectFiles::default() };
+        let mut found = ProjectFiles { root: project_root(&whole).to_owned(), ..ProjectFiles::default() };
         let mut seen: Vec<PathBuf> = Vec::new();
-        for path in folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))) {
+        for path in ProjectFiles::possible_paths(&whole, names) {
             // Usually a folder has none.
             let Ok(target) = fs::canonicalize(&path) else { continue };
             if seen.contains(&target) {
@@ -56,6 +53,15 @@ impl ProjectFiles {
             seen.push(target);
         }
         found
+    }
+
+    /// Every path that `find` looks at, in its order, whether there is a file or not.
+    pub fn possible_paths(folder: &Path, names: &[String]) -> Vec<PathBuf> {
+        let whole = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let root = project_root(&whole);
+        let mut folders: Vec<&Path> = whole.ancestors().take_while(|folder| folder.starts_with(root)).collect();
+        folders.reverse();
+        folders.iter().flat_map(|folder| names.iter().map(|name| folder.join(name))).collect()
     }
 
     pub fn is_empty(&self) -> bool {

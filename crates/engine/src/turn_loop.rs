@@ -30,6 +30,8 @@ use crate::update::{Front, Update};
 
 /// How long cancelled tools may take to end by themselves.
 const TOOL_GRACE: Duration = Duration::from_secs(2);
+/// The most tool calls of one reply that run. Every result is kept in memory and sent back.
+const MAX_CALLS: usize = 256;
 
 /// What to do when the provider says that the conversation is too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -325,9 +327,11 @@ impl Session {
         }
         front.flush();
         let (reporting_asker, mut updates) = ReportingAsker::new(asker);
-        let run =
-            async |(call, recorded)| (call, self.tools.run_recorded(call, recorded, &reporting_asker, cancel).await);
-        let mut running: FuturesUnordered<_> = calls.into_iter().map(run).collect();
+        let run = async |(number, (call, recorded))| match number < MAX_CALLS {
+            true => (call, self.tools.run_recorded(call, recorded, &reporting_asker, cancel).await),
+            false => (call, not_run(call)),
+        };
+        let mut running: FuturesUnordered<_> = calls.into_iter().enumerate().map(run).collect();
         let mut results: Vec<ToolResult> = Vec::new();
         let mut deadline = None;
         loop {
@@ -359,6 +363,12 @@ impl Session {
             Input::ToolsFinished(results)
         }
     }
+}
+
+/// The result of a call beyond the limit. The model can make the call again.
+fn not_run(call: &ToolCall) -> ToolResult {
+    let content = format!("not run: one reply can make at most {MAX_CALLS} calls; make the rest in the next one");
+    ToolResult { id: call.id.as_str().to_owned(), name: call.name.clone(), content, is_error: true, media: Vec::new() }
 }
 
 /// Waits forever without a deadline.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use aside_confine::{Confine, ConfineSetting, Helper, PolicyPaths, TierLimit};
 use aside_core::tool_mode::{ToolMode, UnknownToolMode};
+use aside_engine::project_files::ProjectFiles;
 use toml_edit::{Item, Table};
 
 use crate::error::HintedError;
 use crate::provider_tables::TableReader;
+use crate::settings::LoadedSettings;
 use crate::settings_file::SettingsFile;
 use crate::user_files::UserFolders;
 
@@ -69,11 +71,13 @@ fn folder(word: &str) -> Option<PathBuf> {
     (path.is_absolute() && !word.contains('\0')).then_some(path)
 }
 
-/// The confinement of commands started in this folder. `unreadable` are the paths
-/// that permission rules forbid to read.
-pub fn confine(here: &Path, folders: &UserFolders, table: &ToolsTable, unreadable: Vec<PathBuf>) -> Arc<Confine> {
+/// The confinement of commands started in this folder.
+pub fn confine(here: &Path, folders: &UserFolders, loaded: &LoadedSettings) -> Arc<Confine> {
+    let table = &loaded.tools;
     let root = std::fs::canonicalize(here).unwrap_or_else(|_| here.to_owned());
     let mut places = PolicyPaths::from_environment(root);
+    // Those above the working directory can be links into it.
+    places.protected.extend(ProjectFiles::possible_paths(here, loaded.settings.project_files()));
     places.caches.extend(table.caches.iter().cloned());
     places.directories.extend(table.directories.iter().cloned());
     let settings = folders.config.iter();
@@ -86,7 +90,7 @@ pub fn confine(here: &Path, folders: &UserFolders, table: &ToolsTable, unreadabl
     let is_around = |path: &PathBuf| !places.root.starts_with(path);
     let ours = folders.iter().filter_map(|path| std::path::absolute(path).ok());
     places.unreadable = ours.filter(is_around).collect();
-    places.unreadable.extend(unreadable);
+    places.unreadable.extend(loaded.permissions.unreadable(here));
     let confine = Confine::new(Helper::this_program(), table.confine, places).with_limit(TierLimit::from_environment());
     Arc::new(match &folders.state {
         Some(folder) => confine.with_cache_in(folder),

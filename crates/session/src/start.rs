@@ -257,7 +257,7 @@ pub async fn start_session(
     let keys = key_variables(&dialects, &loaded.providers);
     // Servers start in the background while the model is chosen.
     let tables = options.tools.map_or(&[][..], |_| &loaded.mcp);
-    let confine = confinement::confine(here, user_folders, &loaded.tools, loaded.permissions.unreadable(here));
+    let confine = confinement::confine(here, user_folders, &loaded);
     let mut servers = mcp::Servers::start(tables, here, &confine);
     let server_names = tables.iter().filter(|table| table.enabled).map(|table| table.name.clone()).collect();
     let providers = Providers { dialects: &dialects, tables: &loaded.providers, env: &env_var };
@@ -474,7 +474,10 @@ fn working_dir(
     let work = opened.map_err(|error| HintedError::new(format!("cannot work in {}: {error}", here.display())))?;
     let work = work.with_open_files(options.open_files.clone()).with_additional_folders(additional_folders);
     let work = work.map_err(|error| HintedError::new(format!("cannot work in the additional folders: {error}")))?;
-    Ok(work.with_hidden_variables(keys).with_confinement(confine).with_protected(user_folders.iter(), instructions))
+    // Instruction files above the working directory can be links into it.
+    let protected = user_folders.iter().chain(ProjectFiles::possible_paths(here, &instructions));
+    let protected: Vec<PathBuf> = protected.collect();
+    Ok(work.with_hidden_variables(keys).with_confinement(confine).with_protected(protected, instructions))
 }
 
 /// Adds the permissions remembered for this folder.

@@ -2,22 +2,25 @@
 //!
 //!     confined PROGRAM [COUNT]
 //!
-//! PROGRAM is an `aside` binary, which is its own helper.
+//! PROGRAM is an `aside` binary, which is its own helper. A session starts the helper of the next command
+//! while the model works, so the cost of a command is measured with a helper that waits already. The first
+//! command of a session also starts its helper; that cost is printed beside it.
 
-use std::io;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use aside_confine::launch::Mechanism;
-use aside_confine::{
-    Approval, CommandInput, Confine, ConfineSetting, Helper, Launch, PolicyPaths, RequestedAccess, spawn_supervisor,
-};
+use aside_confine::spawn_supervisor::WaitingHelper;
+use aside_confine::{Approval, CommandInput, Confine, ConfineSetting, Helper, Launch, PolicyPaths, RequestedAccess};
 
 /// The maximum cost of a tier, median against median. The minima are printed too: on a busy
 /// machine they say more.
 const MOST_KERNEL: Duration = Duration::from_micros(2500);
 const MOST_STRONG: Duration = Duration::from_millis(20);
+/// Shorter than any model takes between two commands.
+const PAUSE: Duration = Duration::from_millis(10);
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "a measurement is read")]
 fn main() -> ExitCode {
@@ -37,14 +40,12 @@ fn main() -> ExitCode {
     // Alternates between tiers, so that other load affects all of them.
     let mut plain = Vec::new();
     let mut confined = vec![Vec::new(); tiers.len()];
+    let mut first = vec![Vec::new(); tiers.len()];
     for _ in 0..count {
         plain.push(time(|| bare().is_some_and(|success| success)));
-        for ((barrier, _), times) in tiers.iter().zip(&mut confined) {
-            let begun = Instant::now();
-            let helper = run_confined(&confine, barrier);
-            times.push(helper.as_ref().map_or(Duration::MAX, |_| begun.elapsed()));
-            // A tool does not wait for the helper to exit either.
-            drop(helper.map(|mut helper| helper.wait()));
+        for ((barrier, _), (next, first)) in tiers.iter().zip(confined.iter_mut().zip(&mut first)) {
+            next.push(run_confined(&confine, barrier, PAUSE).unwrap_or(Duration::MAX));
+            first.push(run_confined(&confine, barrier, Duration::ZERO).unwrap_or(Duration::MAX));
         }
     }
     let plain = Times::of(plain);
@@ -54,8 +55,8 @@ fn main() -> ExitCode {
         milliseconds(plain.minimum)
     );
     let mut is_over = false;
-    for ((_, name), times) in tiers.iter().zip(confined) {
-        let times = Times::of(times);
+    for ((_, name), (times, first)) in tiers.iter().zip(confined.into_iter().zip(first)) {
+        let (times, first) = (Times::of(times), Times::of(first));
         let added = times.median.saturating_sub(plain.median);
         let least = times.minimum.saturating_sub(plain.minimum);
         let most = match *name {
@@ -64,7 +65,13 @@ fn main() -> ExitCode {
             _ => None,
         };
         let bound = most.map(|most| format!(", at most {:.1}", milliseconds(most))).unwrap_or_default();
-        println!("{name:<8} adds  {:>8.3} ms{bound} (minimum {:.3})", milliseconds(added), milliseconds(least));
+        let first = first.median.saturating_sub(plain.median);
+        println!(
+            "{name:<8} adds  {:>8.3} ms{bound} (minimum {:.3}); the first command of a session {:.3} ms",
+            milliseconds(added),
+            milliseconds(least),
+            milliseconds(first)
+        );
         is_over |= most.is_some_and(|most| added > most);
     }
     if is_over { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -74,15 +81,22 @@ fn bare() -> Option<bool> {
     Some(Command::new("/bin/sh").args(["-c", ":"]).stdin(Stdio::null()).status().ok()?.success())
 }
 
-/// Runs the command behind a barrier; returns the helper if it succeeded.
-fn run_confined(confine: &Confine, barrier: &Mechanism) -> Option<Child> {
-    let launch = || {
-        let (access, approval) = (RequestedAccess::Standard, Approval::Automatic);
-        let launch = confine.launch("/bin/sh", &["-c", ":"], access, approval, CommandInput::Empty);
-        Ok(Launch { mechanism: barrier.clone(), ..launch.map_err(io::Error::other)? })
-    };
-    let (helper, report) = spawn_supervisor::run_until_report(confine.helper().command(), launch).ok()?;
-    (report.end == aside_confine::CommandEnd::Exited(0)).then_some(helper)
+/// Runs the command behind a barrier, this long after its helper was started; returns how long it took, or
+/// nothing if it failed. Without a pause, the start of the helper counts.
+fn run_confined(confine: &Confine, barrier: &Mechanism, pause: Duration) -> Option<Duration> {
+    let mut begun = Instant::now();
+    let helper = WaitingHelper::start(&mut confine.helper().command()).ok()?;
+    if !pause.is_zero() {
+        sleep(pause);
+        begun = Instant::now();
+    }
+    let (access, approval) = (RequestedAccess::Standard, Approval::Automatic);
+    let launch = confine.launch("/bin/sh", &["-c", ":"], access, approval, CommandInput::Empty).ok()?;
+    let (mut helper, report) = helper.run_until_report(&Launch { mechanism: barrier.clone(), ..launch }).ok()?;
+    let taken = begun.elapsed();
+    // A tool does not wait for the helper to exit either.
+    drop(helper.wait());
+    (report.end == aside_confine::CommandEnd::Exited(0)).then_some(taken)
 }
 
 /// The duration of a run; `Duration::MAX` if it failed.

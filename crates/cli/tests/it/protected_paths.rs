@@ -73,3 +73,41 @@ fn k2_an_allowed_command_cannot_change_the_files_of_aside_below_its_working_dire
         }
     }
 }
+
+/// The next session would read what was written as instructions.
+#[test]
+fn l3_instructions_of_the_repository_that_lie_in_the_working_directory_are_protected() {
+    for tier in tiers(&TestConfig::new("linked-instructions")) {
+        let config = TestConfig::new(&format!("linked-instructions-{tier}"));
+        let repository = config.0.join("repository");
+        let work = repository.join("docs");
+        fs::create_dir_all(&work).unwrap();
+        fs::create_dir(repository.join(".git")).unwrap();
+        for (link, target) in [("AGENTS.md", "guide.md"), ("RULES.txt", "rules.md")] {
+            std::os::unix::fs::symlink(format!("docs/{target}"), repository.join(link)).unwrap();
+            fs::write(work.join(target), "good\n").unwrap();
+        }
+        fs::write(work.join("grow.sh"), "echo x >ran; echo OWNED >>guide.md; echo OWNED >>rules.md; true").unwrap();
+        let write = |path: &str| ScriptedStep::Call {
+            id: "c1",
+            name: "write",
+            arguments: json!({"path": path, "content": "OWNED"}),
+        };
+        let command = ScriptedStep::Call { id: "c2", name: "shell", arguments: json!({"command": "sh grow.sh"}) };
+        let steps =
+            vec![vec![write("guide.md")], vec![write("rules.md")], vec![command], vec![ScriptedStep::Say("done")]];
+        let provider = ScriptedProvider::new(steps);
+        let rules = "[permissions]\nwrite = \"allow\"\n\"shell:sh grow.sh\" = \"allow\"\n\
+            [settings.prompt]\nprojectFiles = [\"AGENTS.md\", \"RULES.txt\"]\n";
+        fs::write(config.0.join("config.toml"), format!("{}\n{rules}", provider.config())).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+        command.args(["ask", "-m", "played/some-model", "go"]).current_dir(&work).env("ASIDE_CONFINE_MAX", tier);
+        let ran = run(&mut command, b"", Some(&config));
+        assert_eq!(ran.code, 0, "{tier}: {}", ran.stderr);
+        // Without a sandbox it asks, and gets no answer.
+        assert_eq!(work.join("ran").exists(), tier != "none", "{tier}: {}", ran.stderr);
+        for target in ["guide.md", "rules.md"] {
+            assert_eq!(fs::read_to_string(work.join(target)).unwrap(), "good\n", "{tier}: {target}: {}", ran.stderr);
+        }
+    }
+}

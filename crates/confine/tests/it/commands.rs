@@ -51,7 +51,7 @@ fn l4_everything_ends_when_the_parent_is_gone() {
             .launch("sh", &["-c", &line], RequestedAccess::Standard, Approval::Automatic, CommandInput::Empty)
             .unwrap();
         launch.mechanism = mechanism.clone();
-        let (mut child, control) = spawn_supervisor::start(&mut confine.helper().command(), || Ok(launch)).unwrap();
+        let (mut child, control) = spawn_supervisor::start(&mut confine.helper().command(), &launch).unwrap();
         while !is_running(&mark) {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -84,7 +84,7 @@ fn a_command_that_cannot_be_started_says_why() {
         let mut launch =
             confine.launch(program, &[], RequestedAccess::Standard, Approval::Automatic, CommandInput::Empty).unwrap();
         launch.mechanism = mechanism;
-        spawn_supervisor::run_and_wait(confine.helper().command(), launch).unwrap().end
+        spawn_supervisor::run_and_wait(confine.helper().command(), &launch).unwrap().end
     };
     for mechanism in [Mechanism::None, Mechanism::Kernel { abi: 99 }] {
         let end = launch("/no/such/program", mechanism);

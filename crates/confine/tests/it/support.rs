@@ -85,7 +85,7 @@ pub(crate) fn shell_with_access(
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = confine.helper().command();
     command.stdout(writer.try_clone().unwrap()).stderr(writer);
-    let (mut child, mut control) = spawn_supervisor::start(&mut command, || Ok(launch)).unwrap();
+    let (mut child, mut control) = spawn_supervisor::start(&mut command, &launch).unwrap();
     drop(command);
     let mut output = String::new();
     reader.read_to_string(&mut output).unwrap();

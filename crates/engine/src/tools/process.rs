@@ -55,26 +55,54 @@ pub(crate) enum RunEnd {
     SupervisorLost,
 }
 
-/// Starts `command`, the helper, and has it run what `launch` returns. When this returns, none of the
-/// processes is left; when it is dropped, they end soon after.
+/// A helper process that waits to be told which command to run. Its start takes longer than everything else
+/// that it does for a short command, so it is started ahead of the command. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct WaitingHelper {
+    child: Child,
+    handle: SupervisorHandle,
+    /// Where the launch goes, and where the report comes from.
+    control: UnixStream,
+    /// The command's output.
+    pipe: Receiver,
+}
+
+impl WaitingHelper {
+    pub(crate) fn start(mut command: Command) -> io::Result<WaitingHelper> {
+        // One pipe for stdout and stderr, so that their lines stay in order.
+        let (reader, writer) = io::pipe()?;
+        let pipe = Receiver::from_owned_fd(reader.into())?;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let control = UnixStream::from_std(ours)?;
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(writer.try_clone()?).stderr(writer);
+        // This drops `command` with its write ends of the pipe; otherwise the pipe would never close.
+        let (child, handle) = SupervisorHandle::start(command)?;
+        Ok(WaitingHelper { child, handle, control, pipe })
+    }
+
+    /// Whether it still waits. Something else may have killed it.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        let is_alive = matches!(self.child.try_wait(), Ok(None));
+        if !is_alive {
+            self.handle.set_exited();
+        }
+        is_alive
+    }
+}
+
+/// Has the helper run a command. When this returns, none of the processes is left; when it is dropped, they
+/// end soon after.
 pub(crate) async fn run(
-    mut command: Command,
-    launch: impl FnOnce() -> io::Result<Launch>,
+    helper: WaitingHelper,
+    launch: &Launch,
     limit: Duration,
     mut output: CollectedOutput,
     cancel: &CancellationToken,
 ) -> io::Result<CommandRun> {
-    // One pipe for stdout and stderr, so that their lines stay in order.
-    let (reader, writer) = io::pipe()?;
-    let mut pipe = Receiver::from_owned_fd(reader.into())?;
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    let (from_helper, mut to_helper) = UnixStream::from_std(ours)?.into_split();
-    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(writer.try_clone()?).stderr(writer);
-    // This drops `command` with its write ends of the pipe; otherwise the pipe would never close.
-    let (mut child, mut helper) = SupervisorHandle::start(command)?;
-    // The helper takes longer to start than it takes to find out what the command may access.
-    let frame = launch::encode_frame(&launch()?)?;
+    let WaitingHelper { mut child, handle: mut helper, control, mut pipe } = helper;
+    let (from_helper, mut to_helper) = control.into_split();
+    let frame = launch::encode_frame(launch)?;
     let (report, early) = {
         let mut reporting = pin!(read_report(from_helper, &mut pipe, &mut output));
         let launched = async {

@@ -199,11 +199,6 @@ impl PlannedCall for ShellCall {
             let confine = self.work.confine();
             let arguments = ["-c", self.command.as_str()];
             confine.tier().map_err(|refused| refused.to_string())?;
-            let mut helper = confine.helper().command();
-            helper.current_dir(self.work.root()).envs(NON_INTERACTIVE_VARIABLES);
-            for variable in self.work.hidden_variables() {
-                helper.env_remove(variable);
-            }
             // Concurrent commands would mistake each other's changes to protected paths for the initial
             // state.
             let _one_at_a_time = tokio::select! {
@@ -211,14 +206,16 @@ impl PlannedCall for ShellCall {
                 () = cancel.cancelled() => return Err("[ended by the user before it began]".to_owned()),
             };
             let limit = Duration::from_secs(self.seconds);
-            let launch = || {
-                let launch = confine.launch(SHELL, &arguments, self.requested, self.approval, CommandInput::Empty);
-                launch.map_err(io::Error::other)
-            };
-            match process::run(helper, launch, limit, output, &cancel).await {
-                Ok(ran) => self.tool_outcome(&ran).map(ToolOutput::from),
-                Err(error) => Err(format!("the command could not be run: {error}")),
-            }
+            // If no helper waits yet, it starts while the launch is created.
+            let not_run = |error: io::Error| format!("the command could not be run: {error}");
+            let helper = self.work.take_helper().map_err(not_run)?;
+            let launch = confine
+                .launch(SHELL, &arguments, self.requested, self.approval, CommandInput::Empty)
+                .map_err(|refused| refused.to_string())?;
+            let ran = process::run(helper, &launch, limit, output, &cancel).await.map_err(not_run)?;
+            // Most models run another command soon.
+            self.work.start_next_helper();
+            self.tool_outcome(&ran).map(ToolOutput::from)
         })
     }
 }

@@ -1,5 +1,6 @@
 //! A command line that the user typed. It runs outside the sandbox, because the user chose it, not a model.
 
+use std::io;
 use std::time::Duration;
 
 use aside_confine::{Approval, CommandInput, RequestedAccess};
@@ -9,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::TextOutcome;
 use super::live_output::{CollectedOutput, LiveOutput};
 use super::process;
-use super::shell::{MAX_OUTPUT, NON_INTERACTIVE_VARIABLES, SHELL, outcome_text};
+use super::shell::{MAX_OUTPUT, SHELL, outcome_text};
 use super::working_dir::WorkingDir;
 use crate::running_updates::RunningUpdate;
 
@@ -36,14 +37,11 @@ impl WorkingDir {
         let launch = confine
             .launch(SHELL, &arguments, RequestedAccess::Unconfined, Approval::ByUser, CommandInput::Empty)
             .map_err(|refused| refused.to_string())?;
-        let mut helper = confine.helper().command();
-        helper.current_dir(self.root()).envs(NON_INTERACTIVE_VARIABLES);
-        for variable in self.hidden_variables() {
-            helper.env_remove(variable);
-        }
+        let not_run = |error: io::Error| format!("the command could not be run: {error}");
+        let helper = self.take_helper().map_err(not_run)?;
         let (updates, mut outputs) = unbounded_channel();
         let collected = CollectedOutput::new(MAX_OUTPUT, Some(LiveOutput::new("", &updates)));
-        let mut run = std::pin::pin!(process::run(helper, || Ok(launch), LONGEST, collected, cancel));
+        let mut run = std::pin::pin!(process::run(helper, &launch, LONGEST, collected, cancel));
         let ran = loop {
             tokio::select! {
                 ran = &mut run => break ran,
@@ -54,7 +52,7 @@ impl WorkingDir {
                 }
             }
         };
-        let ran = ran.map_err(|error| format!("the command could not be run: {error}"))?;
+        let ran = ran.map_err(not_run)?;
         outcome_text(&ran, ran.output.text(), LONGEST.as_secs())
     }
 }

@@ -12,7 +12,9 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use super::file_changes::ChangeObserver;
 use super::open_files::OpenFiles;
+use super::process::WaitingHelper;
 use super::protected::ProtectedPaths;
+use super::shell::NON_INTERACTIVE_VARIABLES;
 use super::{AnswerScope, CallTarget, Risk};
 use crate::dir::Dir;
 
@@ -34,6 +36,7 @@ pub struct WorkingDir {
     changes: Option<Arc<dyn ChangeObserver>>,
     additional: Vec<AdditionalFolder>,
     open_files: Option<Arc<dyn OpenFiles>>,
+    next_helper: Arc<Mutex<Option<WaitingHelper>>>,
 }
 
 /// A folder besides the working directory that counts as inside.
@@ -92,6 +95,7 @@ impl WorkingDir {
             changes: None,
             additional: Vec::new(),
             open_files: None,
+            next_helper: Arc::default(),
         })
     }
 
@@ -163,8 +167,30 @@ impl WorkingDir {
         &self.confine
     }
 
-    pub(crate) fn hidden_variables(&self) -> &[String] {
-        &self.hidden_variables
+    /// The helper for a command: one that waits already, or a new one.
+    pub(crate) fn take_helper(&self) -> io::Result<WaitingHelper> {
+        let waiting = self.next_helper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match waiting.and_then(|mut helper| helper.is_alive().then_some(helper)) {
+            Some(helper) => Ok(helper),
+            None => WaitingHelper::start(self.helper_command()),
+        }
+    }
+
+    /// Starts the helper of the next command. If that fails, the next command tries again and reports it.
+    pub(crate) fn start_next_helper(&self) {
+        let mut next = self.next_helper.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.is_none() {
+            *next = WaitingHelper::start(self.helper_command()).ok();
+        }
+    }
+
+    fn helper_command(&self) -> std::process::Command {
+        let mut command = self.confine.helper().command();
+        command.current_dir(&self.root).envs(NON_INTERACTIVE_VARIABLES);
+        for variable in &self.hidden_variables {
+            command.env_remove(variable);
+        }
+        command
     }
 
     pub(crate) fn resolve(&self, path: &str) -> Result<ResolvedPath, String> {

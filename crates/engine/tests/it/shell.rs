@@ -163,6 +163,42 @@ fn processes_with_mark(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark)).collect()
 }
 
+/// The helpers that wait in a folder for their command.
+fn helpers_in(folder: &std::path::Path) -> Vec<i32> {
+    let folders = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    folders
+        .filter(|process| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder))
+        .filter_map(|process| process.file_name()?.to_str()?.parse().ok())
+        .collect()
+}
+
+#[tokio::test]
+async fn k1_the_next_helper_waits_is_used_and_ends_with_the_session() {
+    let test_dir = TestDir::new("next-helper");
+    let root = test_dir.root().canonicalize().unwrap();
+    let tools = test_dir.tools(PermissionMode::AllowAll);
+    assert!(helpers_in(&root).is_empty(), "none is started before the first command");
+    let parent = || async {
+        let text = ok(&tools, "shell", json!({ "command": "echo $PPID" })).await;
+        text.lines().next().unwrap().parse::<i32>().unwrap()
+    };
+    parent().await;
+    for _ in 0..3 {
+        let [waiting] = helpers_in(&root)[..] else { panic!("{:?}", helpers_in(&root)) };
+        assert_eq!(parent().await, waiting, "the command runs under the helper that waited");
+    }
+    // Another command may have killed it. The next command must not notice.
+    let [waiting] = helpers_in(&root)[..] else { panic!("{:?}", helpers_in(&root)) };
+    let pid = rustix::process::Pid::from_raw(waiting).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    while fs::read_link(format!("/proc/{waiting}/cwd")).is_ok() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_ne!(parent().await, waiting);
+    drop(tools);
+    assert!(helpers_in(&root).is_empty());
+}
+
 async fn wait_for_file(path: &std::path::Path) {
     while !path.exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;

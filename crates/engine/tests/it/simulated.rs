@@ -75,6 +75,25 @@ async fn x1_tool_loops_and_parallel_calls_are_accepted_everywhere() {
 }
 
 #[tokio::test]
+async fn l1_a_reply_with_too_many_calls_gets_a_result_for_each_but_runs_only_some() {
+    let simulator = simulator().await;
+    let test_dir = TestDir::new("many-calls");
+    test_dir.file("a.txt", "a");
+    let mut session = simulated_session(&simulator, "openai", &test_dir);
+    let (end, recorded) = send(&mut session, "sim: parallel 300").await;
+    assert_eq!(end, TurnEnd::Answered, "{:?}", recorded.lines);
+    let messages = branch(&session);
+    let results = messages.iter().flat_map(|message| &message.blocks).filter_map(|block| match block {
+        Block::ToolResult(result) => Some((result.is_error, result.content.starts_with("not run: one reply can make"))),
+        Block::Thinking(_) | Block::Text(_) | Block::ToolCall(_) | Block::Media(_) | Block::Unmodelled(_) => None,
+    });
+    let results: Vec<(bool, bool)> = results.collect();
+    assert_eq!(results.len(), 300);
+    assert_eq!(results.iter().filter(|(is_error, is_refused)| *is_error && *is_refused).count(), 44);
+    assert_eq!(results.iter().filter(|(is_error, _)| !is_error).count(), 256);
+}
+
+#[tokio::test]
 async fn x2_thinking_in_every_shape_is_kept_and_accepted_when_sent_back() {
     let simulator = simulator().await;
     for dialect in dialect_ids() {
