@@ -17,8 +17,8 @@ mod write;
 pub(crate) use compact::{canonical, compact, compact_pieces};
 pub use read::short_members;
 pub(crate) use read::{
-    FirstChoice, Indexed, JsonString, at_path, count_of, is_empty_value, kept_members, member, members, parse,
-    range_of, read, string_of, text_member, text_of,
+    FirstChoice, Indexed, JsonString, ObjectMembers, at_path, count_of, is_empty_value, kept_members, member, members,
+    parse, range_of, read, string_of, text_member, text_of,
 };
 pub use sorted::sorted_json;
 pub use string::{JsonText, split_within};

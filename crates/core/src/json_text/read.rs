@@ -187,6 +187,34 @@ pub(crate) fn member<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
     found
 }
 
+/// The members of an object, found once: each [`member`] reads the whole object.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ObjectMembers<'a> {
+    members: Vec<(Box<str>, Raw<'a>)>,
+}
+
+impl<'a> ObjectMembers<'a> {
+    /// Empty for any other value.
+    pub(crate) fn of(object: Raw<'a>) -> ObjectMembers<'a> {
+        let mut members = Vec::new();
+        each_member(object, |name, value| members.push((Box::from(name), value)));
+        ObjectMembers { members }
+    }
+
+    /// The last member with this name.
+    pub(crate) fn get(&self, name: &str) -> Option<Raw<'a>> {
+        self.members.iter().rev().find(|(own, _)| **own == *name).map(|(_, value)| *value)
+    }
+
+    /// A nested member or element: `a.0.c`.
+    pub(crate) fn at_path(&self, path: &str) -> Option<Raw<'a>> {
+        match path.split_once('.') {
+            Some((name, rest)) => at_path(self.get(name)?, rest),
+            None => self.get(path),
+        }
+    }
+}
+
 /// Checks an object and parses a few of its members: those with these names, at
 /// most `max_bytes` long. Empty for any other value.
 pub fn short_members(json: &str, names: &[&str], max_bytes: usize) -> Result<Map<String, Value>, NotJson> {

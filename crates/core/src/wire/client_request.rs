@@ -3,6 +3,7 @@
 //! Assistant messages are read by the reply decoder, because they have the same
 //! shape in a request and in a reply.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -103,26 +104,35 @@ pub(super) fn unreadable(path: impl Into<String>, problem: String) -> Unreadable
 }
 
 /// Collects the messages, tools and settings of a request.
-pub(super) struct ClientRequestReader {
+pub(super) struct ClientRequestReader<'a> {
     pub(super) request: ClientRequest,
     protocol: Protocol,
-    rules: Rules,
+    rules: &'a Rules,
+    /// The same for messages that are sent back. Made for the first of them.
+    replay_rules: OnceCell<Rules>,
     n_invented: usize,
 }
 
-impl ClientRequestReader {
+impl<'a> ClientRequestReader<'a> {
     /// Where a reasoning item carries its plain text.
     pub(super) fn item_text(&self) -> ItemText {
         self.rules.echo.item_text
     }
 
-    fn new(protocol: Protocol, rules: &Rules) -> ClientRequestReader {
-        let mut rules = rules.clone();
-        // Messages sent back are complete, and no chat template added a tag.
-        rules.read.tags.start = TagStart::Explicit;
-        rules.read.delta_mode = DeltaMode::Delta;
-        rules.read.content_chunks = true;
-        ClientRequestReader { request: ClientRequest::default(), protocol, rules, n_invented: 0 }
+    fn new(protocol: Protocol, rules: &'a Rules) -> ClientRequestReader<'a> {
+        let (request, replay_rules) = (ClientRequest::default(), OnceCell::new());
+        ClientRequestReader { request, protocol, rules, replay_rules, n_invented: 0 }
+    }
+
+    fn replay_rules(&self) -> &Rules {
+        self.replay_rules.get_or_init(|| {
+            let mut rules = self.rules.clone();
+            // Messages sent back are complete, and no chat template added a tag.
+            rules.read.tags.start = TagStart::Explicit;
+            rules.read.delta_mode = DeltaMode::Delta;
+            rules.read.content_chunks = true;
+            rules
+        })
     }
 
     /// Merges adjacent tool results; skips empty messages except the user's.
@@ -208,7 +218,7 @@ impl ClientRequestReader {
     /// Adds an assistant message, given as a complete reply body of this protocol.
     pub(super) fn push_assistant(&mut self, body: &str) {
         let mut fold = Fold::new();
-        let mut decoder = Decoder::with_limit(self.protocol, &self.rules, body.len() + 1);
+        let mut decoder = Decoder::with_limit(self.protocol, self.replay_rules(), body.len() + 1);
         decoder.push(body.as_bytes(), &mut fold);
         // An empty reply is valid here.
         let _not_understood = decoder.finish(&mut fold);

@@ -1,6 +1,7 @@
 //! Encodes a conversation as a provider's request, and records the reason for
 //! every decision.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -159,19 +160,20 @@ struct CacheKey {
 }
 
 /// The rules that a request is written by, with learned repairs applied.
-pub(super) struct RequestRules {
-    pub(super) rules: Rules,
+pub(super) struct RequestRules<'a> {
+    /// The dialect's own, unless there are repairs.
+    pub(super) rules: Cow<'a, Rules>,
     pub(super) preferences: RequestPreferences,
     /// The receiving provider, with its dialect and model.
     pub(super) target: Origin,
 }
 
-impl RequestRules {
-    pub(super) fn of(request: &Request<'_>) -> RequestRules {
-        let mut rules = request.dialect.rules(Some(request.model)).clone();
+impl<'a> RequestRules<'a> {
+    pub(super) fn of(request: &Request<'a>) -> RequestRules<'a> {
+        let mut rules = Cow::Borrowed(request.dialect.rules(Some(request.model)));
         let mut preferences = RequestPreferences::of(request.settings, &rules.echo).overridden_by(request.parameters);
         for applied in request.repairs {
-            rules::apply_repair(applied, &mut rules, &mut preferences);
+            rules::apply_repair(applied, rules.to_mut(), &mut preferences);
         }
         let target = Origin {
             dialect: Some(request.dialect.id.clone()),
@@ -235,7 +237,7 @@ impl Encoder {
         left_out.extend(write_parameters(request, &rules, &preferences, &mut params));
         let mut written = rules::written_parameters(&rules, &params.parameters);
         written.extend(rules::written_members(&rules, protocol, &egress.decisions));
-        let cache_key = CacheKey { dialect: request.dialect.id.clone(), rules, preferences };
+        let cache_key = CacheKey { dialect: request.dialect.id.clone(), rules: rules.into_owned(), preferences };
         if self.cache_key.as_ref() != Some(&cache_key) {
             self.cache.clear_messages();
         }

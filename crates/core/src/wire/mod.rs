@@ -152,11 +152,11 @@ impl Decoder {
     /// `limit` is the most bytes one frame may have; a longer one is skipped.
     pub fn with_limit(protocol: Protocol, rules: &Rules, limit: usize) -> Decoder {
         let codec = match protocol {
-            Protocol::OpenaiChat => ProtocolDecoder::Chat(Box::new(chat::ChatDecoder::new(rules.clone()))),
+            Protocol::OpenaiChat => ProtocolDecoder::Chat(Box::new(chat::ChatDecoder::new(rules))),
             Protocol::OpenaiResponses => ProtocolDecoder::Responses(Box::new(responses::ResponsesDecoder::new(rules))),
             Protocol::Anthropic => ProtocolDecoder::Messages(Box::new(messages::MessagesDecoder::new(rules))),
             Protocol::Gemini => ProtocolDecoder::Gemini(Box::new(gemini::GeminiDecoder::new(rules))),
-            Protocol::Ollama => ProtocolDecoder::Ollama(Box::new(ollama::OllamaDecoder::new(rules.clone()))),
+            Protocol::Ollama => ProtocolDecoder::Ollama(Box::new(ollama::OllamaDecoder::new(rules))),
             Protocol::Bedrock => ProtocolDecoder::Converse(Box::new(converse::ConverseDecoder::new(rules.clone()))),
             Protocol::Cohere => ProtocolDecoder::Cohere(Box::new(cohere::CohereDecoder::new(rules))),
         };

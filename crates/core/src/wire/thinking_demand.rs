@@ -23,11 +23,11 @@ pub enum ThinkingDemand {
 #[derive(Debug)]
 pub struct ThinkingDemands<'a> {
     request: Request<'a>,
-    rules: RequestRules,
+    rules: RequestRules<'a>,
     status_of: Vec<TurnStatus>,
 }
 
-impl std::fmt::Debug for RequestRules {
+impl std::fmt::Debug for RequestRules<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RequestRules").field("target", &self.target).finish_non_exhaustive()
     }

@@ -13,7 +13,7 @@ mod tool_calls;
 use crate::dialect::{
     Carrier, Dedupe, Dialect, Duty, EmptyContent, Fault, FillEmpty, Foreign, Removal, Rules, TurnsIf,
 };
-use crate::json_text::{Raw, at_path, member, text_member};
+use crate::json_text::{ObjectMembers, Raw, member, text_member};
 use crate::message::Message;
 use crate::protocol::Protocol;
 pub use request_view::SealCarrier;
@@ -129,17 +129,18 @@ pub fn judge(
     issued: IssuedThinking<'_>,
 ) -> Result<JudgeVerdict, NotARequest> {
     let raw = Raw::of(body).map_err(|error| NotARequest::NotJson(error.to_string()))?;
-    other_protocol::check(dialect, raw)?;
+    let body = ObjectMembers::of(raw);
+    other_protocol::check(dialect, &body)?;
     let rules = dialect.rules(Some(model));
-    let messages = view(dialect, rules, raw);
+    let messages = view(dialect, rules, &body);
     let mut judge = Judge {
         dialect,
         model,
         rules,
         messages: &messages,
-        body: raw,
-        has_tools: member(raw, "tools").or_else(|| member(raw, "toolConfig")).is_some(),
-        thinks: thinks(&rules.ask, raw),
+        body: &body,
+        has_tools: body.get("tools").or_else(|| body.get("toolConfig")).is_some(),
+        thinks: thinks(&rules.ask, &body),
         verdict: JudgeVerdict::default(),
     };
     judge.check_headers(headers);
@@ -161,8 +162,7 @@ struct Judge<'a> {
     model: &'a str,
     rules: &'a Rules,
     messages: &'a [JudgedMessage],
-    body: Raw<'a>,
-    // Found once: each look into the body reads all of it, and these are asked for every message.
+    body: &'a ObjectMembers<'a>,
     has_tools: bool,
     /// Whether the request enables thinking, as far as it says so.
     thinks: bool,
@@ -293,8 +293,7 @@ impl<'a> Judge<'a> {
         if !self.rules.needs_thinking_in_loop() {
             return;
         }
-        let thinking =
-            member(self.body, "thinking").or_else(|| at_path(self.body, "additionalModelRequestFields.thinking"));
+        let thinking = self.body.get("thinking").or_else(|| self.body.at_path("additionalModelRequestFields.thinking"));
         let is_explicit = thinking.is_some_and(|thinking| {
             member(thinking, "budget_tokens").is_some() && text_member(thinking, "type").as_deref() == Some("enabled")
         });
@@ -310,7 +309,7 @@ impl<'a> Judge<'a> {
         if !self.dialect.reports_fault(self.model, Fault::WhileOff) {
             return;
         }
-        let off = at_path(self.body, "thinking.type").is_some_and(|kind| kind.get() == "\"disabled\"");
+        let off = self.body.at_path("thinking.type").is_some_and(|kind| kind.get() == "\"disabled\"");
         let last = self.messages.last().filter(|last| last.role == JudgedRole::Assistant && off);
         if let Some(thinking) = last.and_then(|last| last.thinking.first()) {
             self.report(
@@ -341,7 +340,7 @@ impl<'a> Judge<'a> {
 
     /// An id alone means nothing to a provider that stores nothing.
     fn check_not_stored(&mut self) {
-        let stores = member(self.body, "store").is_none_or(|store| store.get() != "false");
+        let stores = self.body.get("store").is_none_or(|store| store.get() != "false");
         if stores || !self.rules.echo.need_opaque || !self.dialect.reports_fault(self.model, Fault::NotStored) {
             return;
         }

@@ -2,12 +2,12 @@
 
 use super::NotARequest;
 use crate::dialect::Dialect;
-use crate::json_text::{JsonKind, Raw, each_element, member, text_member};
+use crate::json_text::{JsonKind, ObjectMembers, Raw, each_element, member, text_member, text_of};
 use crate::protocol::Protocol;
 
 /// Fails if the body is clearly a request of another protocol, or has no
 /// messages at all.
-pub(super) fn check(dialect: &Dialect, body: Raw<'_>) -> Result<(), NotARequest> {
+pub(super) fn check(dialect: &Dialect, body: &ObjectMembers<'_>) -> Result<(), NotARequest> {
     let expected = dialect.protocol;
     let signs = protocols_of(body);
     if signs.contains(&expected) {
@@ -24,7 +24,7 @@ pub(super) fn check(dialect: &Dialect, body: Raw<'_>) -> Result<(), NotARequest>
         // The input may be stored on the server.
         Protocol::OpenaiResponses => return Ok(()),
     };
-    if member(body, required).is_some() {
+    if body.get(required).is_some() {
         return Ok(());
     }
     Err(NotARequest::NoMessages { member: required, protocol: expected })
@@ -32,9 +32,9 @@ pub(super) fn check(dialect: &Dialect, body: Raw<'_>) -> Result<(), NotARequest>
 
 /// The protocols that a body has signs of. Empty if it could be any of those
 /// with `messages`.
-fn protocols_of(body: Raw<'_>) -> Vec<Protocol> {
-    let has_list = |name: &str| member(body, name).is_some_and(|list| list.kind() == JsonKind::Array);
-    let has = |name: &str| member(body, name).is_some();
+fn protocols_of(body: &ObjectMembers<'_>) -> Vec<Protocol> {
+    let has_list = |name: &str| body.get(name).is_some_and(|list| list.kind() == JsonKind::Array);
+    let has = |name: &str| body.get(name).is_some();
     let mut found = Vec::new();
     if has_list("contents") {
         found.push(Protocol::Gemini);
@@ -45,10 +45,10 @@ fn protocols_of(body: Raw<'_>) -> Vec<Protocol> {
     if has("toolConfig") && has("messages") || has("inferenceConfig") || has("additionalModelRequestFields") {
         found.push(Protocol::Bedrock);
     }
-    if let Some(messages) = member(body, "messages") {
+    if let Some(messages) = body.get("messages") {
         each_element(messages, |message| signs_of_message(message, &mut found));
     }
-    if let Some(tools) = member(body, "tools") {
+    if let Some(tools) = body.get("tools") {
         each_element(tools, |tool| {
             if member(tool, "input_schema").is_some() {
                 found.push(Protocol::Anthropic);
@@ -65,11 +65,12 @@ fn protocols_of(body: Raw<'_>) -> Vec<Protocol> {
 const CHAT_FAMILY: [Protocol; 3] = [Protocol::OpenaiChat, Protocol::Ollama, Protocol::Cohere];
 
 fn signs_of_message(message: Raw<'_>, found: &mut Vec<Protocol>) {
-    let is_tool = text_member(message, "role").as_deref() == Some("tool");
-    if is_tool || member(message, "tool_calls").is_some() {
+    let message = ObjectMembers::of(message);
+    let is_tool = message.get("role").and_then(text_of).as_deref() == Some("tool");
+    if is_tool || message.get("tool_calls").is_some() {
         found.extend(CHAT_FAMILY);
     }
-    let Some(content) = member(message, "content") else { return };
+    let Some(content) = message.get("content") else { return };
     each_element(content, |part| match text_member(part, "type").as_deref() {
         Some("tool_use" | "tool_result" | "redacted_thinking") => found.push(Protocol::Anthropic),
         Some(_) => (),
@@ -106,7 +107,8 @@ mod tests {
         ];
         for (id, body, message) in cases {
             let dialect = dialects.get(id).expect(id);
-            let found = check(dialect, Raw::of(body).expect("JSON")).err().map(|error| error.to_string());
+            let found =
+                check(dialect, &ObjectMembers::of(Raw::of(body).expect("JSON"))).err().map(|error| error.to_string());
             let found = found.unwrap_or_default();
             assert!(
                 if message.is_empty() { found.is_empty() } else { found.contains(message) },

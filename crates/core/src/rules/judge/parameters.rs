@@ -3,7 +3,7 @@
 use super::Judge;
 use super::requested_thinking::{at_either_case, contains_patch};
 use crate::dialect::{Fault, Off, ThinkingWithTools};
-use crate::json_text::{JsonKind, at_path, each_element, member, text_member, text_of, value_at};
+use crate::json_text::{JsonKind, each_element, member, text_member, text_of, value_at};
 use crate::protocol::Protocol;
 
 impl Judge<'_> {
@@ -56,7 +56,7 @@ impl Judge<'_> {
             return;
         }
         let paths = self.dialect.models().map(|(_, rules)| rules.ask.effort.path.as_str());
-        let Some(path) = paths.filter(|path| !path.is_empty()).find(|path| at_path(self.body, path).is_some()) else {
+        let Some(path) = paths.filter(|path| !path.is_empty()).find(|path| self.body.at_path(path).is_some()) else {
             return;
         };
         self.report("ask.effort.path", path, Fault::NoEffort, &[("name", self.model), ("field", path)]);
@@ -94,7 +94,7 @@ impl Judge<'_> {
 
     /// Whether a parameter is present with a value other than its default.
     fn is_set(&self, name: &str) -> bool {
-        let Some(value) = at_path(self.body, name) else { return false };
+        let Some(value) = self.body.at_path(name) else { return false };
         let number = value.get().parse::<f64>().ok();
         let usual = match name {
             "temperature" | "n" => number == Some(1.0),
@@ -112,7 +112,7 @@ impl Judge<'_> {
             return;
         }
         let mut place = None;
-        if let Some(messages) = member(self.body, "messages") {
+        if let Some(messages) = self.body.get("messages") {
             let mut at = 0;
             each_element(messages, |message| {
                 if place.is_none() && text_member(message, "role").as_deref() == Some("system") {
@@ -142,7 +142,7 @@ impl Judge<'_> {
             return;
         }
         let mut has_tools = false;
-        if let Some(tools) = member(self.body, "tools").filter(|tools| tools.kind() == JsonKind::Array) {
+        if let Some(tools) = self.body.get("tools").filter(|tools| tools.kind() == JsonKind::Array) {
             each_element(tools, |_| has_tools = true);
         }
         if has_tools {
@@ -152,7 +152,7 @@ impl Judge<'_> {
 
     /// The path where a request forces a tool, and the value used.
     fn forced_choice(&self) -> Option<(&'static str, String)> {
-        let chosen = |path: &'static str| at_path(self.body, path).map(|choice| (path, choice));
+        let chosen = |path: &'static str| self.body.at_path(path).map(|choice| (path, choice));
         match self.dialect.protocol {
             Protocol::OpenaiChat | Protocol::OpenaiResponses | Protocol::Ollama | Protocol::Cohere => {
                 let (path, choice) = chosen("tool_choice")?;
@@ -187,7 +187,7 @@ impl Judge<'_> {
             return;
         }
         let below = ["thinking.type", "additionalModelRequestFields.thinking.type"];
-        let mode = below.iter().find_map(|path| Some((*path, at_path(self.body, path).and_then(text_of)?)));
+        let mode = below.iter().find_map(|path| Some((*path, self.body.at_path(path).and_then(text_of)?)));
         let Some((path, kind)) = mode else { return };
         let on = below.iter().find_map(|path| value_at(&self.rules.ask.on, path).and_then(serde_json::Value::as_str));
         let refused = match kind.as_str() {

@@ -3,8 +3,10 @@
 mod block_lists;
 mod item_list;
 
+use std::sync::LazyLock;
+
 use crate::dialect::{Dialect, Rules};
-use crate::json_text::{JsonKind, Raw, each_element, member, text_member, text_of};
+use crate::json_text::{JsonKind, ObjectMembers, Raw, each_element, member, text_member, text_of};
 use crate::protocol::Protocol;
 use crate::rules::{RequestPreferences, field_name};
 use crate::settings::Settings;
@@ -164,7 +166,8 @@ struct ThinkingFields {
 impl ThinkingFields {
     fn of(rules: &Rules) -> ThinkingFields {
         let mut fields = rules.read.text.clone();
-        fields.push(field_name(rules, &RequestPreferences::of(&Settings::new(), &rules.echo), None));
+        static DEFAULTS: LazyLock<Settings> = LazyLock::new(Settings::new);
+        fields.push(field_name(rules, &RequestPreferences::of(&DEFAULTS, &rules.echo), None));
         fields.extend(["reasoning_details".to_owned(), "thinking_blocks".to_owned()]);
         fields.sort();
         fields.dedup();
@@ -173,7 +176,7 @@ impl ThinkingFields {
 }
 
 /// Every message of a request, in order.
-pub(super) fn view(dialect: &Dialect, rules: &Rules, body: Raw<'_>) -> Vec<JudgedMessage> {
+pub(super) fn view(dialect: &Dialect, rules: &Rules, body: &ObjectMembers<'_>) -> Vec<JudgedMessage> {
     match dialect.protocol {
         Protocol::OpenaiChat | Protocol::Ollama | Protocol::Cohere => {
             let names = ThinkingFields::of(rules);
@@ -187,13 +190,13 @@ pub(super) fn view(dialect: &Dialect, rules: &Rules, body: Raw<'_>) -> Vec<Judge
 }
 
 fn each<'a>(
-    body: Raw<'a>,
+    body: &ObjectMembers<'a>,
     list: &str,
     read: impl Fn(String, usize, Raw<'a>) -> Option<JudgedMessage>,
 ) -> Vec<JudgedMessage> {
     let mut judged = Vec::new();
     let mut at = 0;
-    if let Some(messages) = member(body, list) {
+    if let Some(messages) = body.get(list) {
         each_element(messages, |message| {
             judged.extend(read(format!("{list}[{at}]"), at, message));
             at += 1;
@@ -203,7 +206,8 @@ fn each<'a>(
 }
 
 fn chat(path: String, at: usize, message: Raw<'_>, names: &ThinkingFields) -> Option<JudgedMessage> {
-    let role = match text_member(message, "role").as_deref() {
+    let message = ObjectMembers::of(message);
+    let role = match message.get("role").and_then(text_of).as_deref() {
         Some("user") => JudgedRole::User,
         Some("assistant") => JudgedRole::Assistant,
         Some("tool") => JudgedRole::Tool,
@@ -211,14 +215,14 @@ fn chat(path: String, at: usize, message: Raw<'_>, names: &ThinkingFields) -> Op
     };
     let mut judged = JudgedMessage::new(path, at, role);
     if role == JudgedRole::Tool {
-        let id = text_member(message, "tool_call_id");
+        let id = message.get("tool_call_id").and_then(text_of);
         judged.results.push(JudgedResult { path: judged.path.clone(), at, id });
         return Some(judged);
     }
     if role == JudgedRole::Assistant {
-        read_fields(message, names, &mut judged);
+        read_fields(&message, names, &mut judged);
     }
-    if let Some(content) = member(message, "content") {
+    if let Some(content) = message.get("content") {
         judged.has_empty_content = is_list_without_text(content);
         if content.kind() == JsonKind::Text {
             judged.text = text_of(content).unwrap_or_default();
@@ -229,7 +233,7 @@ fn chat(path: String, at: usize, message: Raw<'_>, names: &ThinkingFields) -> Op
             index += 1;
         });
     }
-    if let Some(calls) = member(message, "tool_calls") {
+    if let Some(calls) = message.get("tool_calls") {
         each_element(calls, |call| {
             let seal = names.call_seals.iter().find_map(|path| crate::json_text::at_path(call, path).and_then(text_of));
             let name = member(call, "function").and_then(|function| text_member(function, "name"));
@@ -241,10 +245,10 @@ fn chat(path: String, at: usize, message: Raw<'_>, names: &ThinkingFields) -> Op
 }
 
 /// Reads fields next to the content. A list of entries repeats the text field.
-fn read_fields(message: Raw<'_>, names: &ThinkingFields, judged: &mut JudgedMessage) {
+fn read_fields(message: &ObjectMembers<'_>, names: &ThinkingFields, judged: &mut JudgedMessage) {
     let (mut texts, mut entries) = (Vec::new(), Vec::new());
     for field in &names.fields {
-        let Some(value) = member(message, field) else { continue };
+        let Some(value) = message.get(field) else { continue };
         let path = format!("{}.{field}", judged.path);
         match value.kind() {
             JsonKind::Text => texts.push(thinking_at(path, text_of(value), SealFields::signed(None))),
@@ -264,7 +268,7 @@ fn read_fields(message: Raw<'_>, names: &ThinkingFields, judged: &mut JudgedMess
     texts.dedup_by(|a, b| a.text == b.text);
     judged.thinking.extend(if entries.is_empty() { texts } else { entries });
     for field in &names.opaque {
-        let Some(payload) = text_member(message, field) else { continue };
+        let Some(payload) = message.get(field).and_then(text_of) else { continue };
         judged.has_field = true;
         judged.thinking.push(thinking_at(format!("{}.{field}", judged.path), None, SealFields::hidden(Some(payload))));
     }

@@ -1,7 +1,7 @@
 //! What a request asks for: no thinking, hidden thinking, or readable thinking.
 
 use crate::dialect::{AskDefault, AskRules, Off, Patch};
-use crate::json_text::{JsonKind, Raw, member, text_of};
+use crate::json_text::{JsonKind, ObjectMembers, Raw, text_of};
 
 /// Whether the model thinks for a request, and whether the client can read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,16 +17,16 @@ pub enum RequestedThinking {
 /// What a request body asks for, according to a model's rules. `Off` if the
 /// body is not JSON.
 pub fn requested_thinking(ask: &AskRules, body: &str) -> RequestedThinking {
-    match Raw::of(body) {
-        Ok(body) if !thinks(ask, body) => RequestedThinking::Off,
-        Ok(body) if ask.show.is_empty() || sets_patch(body, &ask.show) => RequestedThinking::Shown,
+    match Raw::of(body).map(ObjectMembers::of) {
+        Ok(body) if !thinks(ask, &body) => RequestedThinking::Off,
+        Ok(body) if ask.show.is_empty() || sets_patch(&body, &ask.show) => RequestedThinking::Shown,
         Ok(_) => RequestedThinking::Hidden,
         Err(_) => RequestedThinking::Off,
     }
 }
 
 /// Whether a request enables thinking, as far as it says so.
-pub(super) fn thinks(ask: &AskRules, body: Raw<'_>) -> bool {
+pub(super) fn thinks(ask: &AskRules, body: &ObjectMembers<'_>) -> bool {
     if let Off::Patch(off) = &ask.off
         && !off.is_empty()
         && contains_patch(body, off)
@@ -42,14 +42,17 @@ pub(super) fn thinks(ask: &AskRules, body: Raw<'_>) -> bool {
 
 /// The value at a dotted path. Google accepts names in camel and in snake case, and its SDKs
 /// send both.
-pub(super) fn at_either_case<'a>(body: Raw<'a>, path: &str) -> Option<Raw<'a>> {
-    path.split('.').try_fold(body, named)
+pub(super) fn at_either_case<'a>(body: &ObjectMembers<'a>, path: &str) -> Option<Raw<'a>> {
+    match path.split_once('.') {
+        Some((name, rest)) => at_either_case(&ObjectMembers::of(named(body, name)?), rest),
+        None => named(body, path),
+    }
 }
 
-fn named<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
-    member(object, name).or_else(|| {
+fn named<'a>(object: &ObjectMembers<'a>, name: &str) -> Option<Raw<'a>> {
+    object.get(name).or_else(|| {
         let has_capitals = name.contains(|letter: char| letter.is_ascii_uppercase());
-        has_capitals.then(|| member(object, &snake_case(name))).flatten()
+        has_capitals.then(|| object.get(&snake_case(name))).flatten()
     })
 }
 
@@ -66,11 +69,11 @@ fn snake_case(name: &str) -> String {
 
 /// Whether a body contains a patch. Strings must be equal; any number matches a
 /// number.
-pub(super) fn contains_patch(body: Raw<'_>, patch: &Patch) -> bool {
+pub(super) fn contains_patch(body: &ObjectMembers<'_>, patch: &Patch) -> bool {
     patch.iter().all(|(name, wanted)| {
         let Some(value) = named(body, name) else { return false };
         match wanted {
-            serde_json::Value::Object(inner) => contains_patch(value, inner),
+            serde_json::Value::Object(inner) => contains_patch(&ObjectMembers::of(value), inner),
             serde_json::Value::String(word) => text_of(value).as_deref() == Some(word),
             serde_json::Value::Bool(flag) => value.get() == flag.to_string(),
             serde_json::Value::Null | serde_json::Value::Number(_) | serde_json::Value::Array(_) => true,
@@ -80,11 +83,11 @@ pub(super) fn contains_patch(body: Raw<'_>, patch: &Patch) -> bool {
 
 /// Whether a body sets everything that a patch sets, to any value that switches
 /// it on: a provider has several words for the same switch.
-fn sets_patch(body: Raw<'_>, patch: &Patch) -> bool {
+fn sets_patch(body: &ObjectMembers<'_>, patch: &Patch) -> bool {
     patch.iter().all(|(name, wanted)| {
         let Some(value) = named(body, name) else { return false };
         match wanted {
-            serde_json::Value::Object(inner) => sets_patch(value, inner),
+            serde_json::Value::Object(inner) => sets_patch(&ObjectMembers::of(value), inner),
             // The budget may be left to the model.
             serde_json::Value::Number(_) => true,
             serde_json::Value::Bool(false) => value.get() == "false",

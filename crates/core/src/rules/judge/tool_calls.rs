@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use super::Judge;
 use super::request_view::{JudgedCall, JudgedMessage, JudgedResult, JudgedRole};
 use crate::dialect::Fault;
-use crate::json_text::member;
 use crate::protocol::Protocol;
 
 impl Judge<'_> {
@@ -102,7 +101,7 @@ impl Judge<'_> {
     /// Checks calls and results in one list, in any order.
     fn check_any_order(&mut self) {
         // The other half may be stored on the server.
-        if member(self.body, "previous_response_id").or_else(|| member(self.body, "conversation")).is_some() {
+        if self.body.get("previous_response_id").or_else(|| self.body.get("conversation")).is_some() {
             return;
         }
         let refers = self.messages.iter().flat_map(|message| &message.items).any(|item| item.kind == "item_reference");

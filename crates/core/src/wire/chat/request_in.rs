@@ -8,7 +8,10 @@ use crate::wire::client_request::{
     unknown_role,
 };
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+pub(in crate::wire) fn read_request(
+    body: Raw<'_>,
+    reader: &mut ClientRequestReader<'_>,
+) -> Result<(), UnreadableRequest> {
     for (path, message) in list_with_paths(body, "messages")? {
         let content = member(message, "content");
         let blocks = || content_blocks(content, typed_part);

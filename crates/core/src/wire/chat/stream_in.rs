@@ -11,7 +11,7 @@ use super::details::{DetailList, DetailsReader};
 use super::source_digest::SourceDigest;
 use super::types::{ChatChoice, ChatChunk};
 use crate::block::SealKind;
-use crate::dialect::Rules;
+use crate::dialect::{FinishRules, ReadRules, Rules};
 use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
 use crate::frame::Framing;
 use crate::json_text::{
@@ -44,7 +44,8 @@ pub(super) const CHUNK_SOURCE: &str = "content.thinking";
 
 #[derive(Debug)]
 pub(in crate::wire) struct ChatDecoder {
-    rules: Arc<Rules>,
+    read: Arc<ReadRules>,
+    finish: FinishRules,
     blocks: ImplicitBlocks,
     details: DetailsReader,
     calls: CallAssembler,
@@ -78,7 +79,7 @@ struct OnceFlags {
 }
 
 impl ChatDecoder {
-    pub(in crate::wire) fn new(rules: Rules) -> ChatDecoder {
+    pub(in crate::wire) fn new(rules: &Rules) -> ChatDecoder {
         ChatDecoder {
             blocks: ImplicitBlocks::new(&rules.read),
             details: DetailsReader::new(rules.read.assemble_by, rules.read.delta_mode),
@@ -95,7 +96,8 @@ impl ChatDecoder {
             error: None,
             once: OnceFlags::default(),
             scratch: String::new(),
-            rules: Arc::new(rules),
+            read: Arc::new(rules.read.clone()),
+            finish: rules.finish.clone(),
         }
     }
 
@@ -150,13 +152,13 @@ impl ChatDecoder {
         let clean = self.once.done || reason.is_some();
         let ending = match reason.as_deref().map(ending_from_reason) {
             Some(Ending::Stop) if self.once.refusal => Ending::Refusal,
-            Some(Ending::Stop) if called && self.rules.finish.calls_override => Ending::ToolCalls,
+            Some(Ending::Stop) if called && self.finish.calls_override => Ending::ToolCalls,
             Some(ending) => ending,
             None if clean || self.error.is_some() => Ending::Unsaid,
             None => Ending::CutOff,
         };
         let mut error = self.error.take();
-        if let Some(reason) = reason.filter(|reason| self.rules.finish.errors.contains(reason)) {
+        if let Some(reason) = reason.filter(|reason| self.finish.errors.contains(reason)) {
             error.get_or_insert_with(|| {
                 ProviderError::new(format!("the provider ended the reply with `{reason}`")).with_code(reason)
             });
@@ -223,20 +225,20 @@ impl ChatDecoder {
     /// Reads a delta or a whole message: thinking first, then content, then
     /// calls.
     fn message(&mut self, raw: Raw<'_>, position: CallPosition, sink: &mut dyn Sink) {
-        let rules = Arc::clone(&self.rules);
-        let members = members(&rules.read, raw);
+        let read = Arc::clone(&self.read);
+        let members = members(&read, raw);
         if let Some((list_kind, list)) = members.details {
             self.detail_list(list_kind, list, sink);
         }
         for (rank, raw) in members.texts.iter().enumerate() {
             if let Some(raw) = raw {
-                let source = rules.read.text.get(rank).map_or("", String::as_str);
+                let source = read.text.get(rank).map_or("", String::as_str);
                 self.thinking_field(rank + 1, source, *raw, sink);
             }
         }
         if members.unread {
             each_member(raw, |name, value| {
-                if !is_read(&rules.read, name) {
+                if !is_read(&read, name) {
                     self.extra.keep(name, value, sink);
                 }
             });
@@ -342,7 +344,7 @@ impl ChatDecoder {
 
     /// Emits a payload of the message as a whole as sealed thinking.
     fn opaque(&mut self, name: &str, raw: Raw<'_>, kind: SealKind, sink: &mut dyn Sink) {
-        let path = seal_path(&self.rules.read.call_extra, name).unwrap_or("");
+        let path = seal_path(&self.read.call_extra, name).unwrap_or("");
         let payload = seal_in(raw, path).unwrap_or_else(|| raw.get().to_owned());
         if self.emitted_opaque.contains(&payload) {
             return;
@@ -373,9 +375,7 @@ impl ChatDecoder {
                     self.text_pieces(JsonText::plain(fresh), sink);
                 }
             }
-            JsonKind::Array if self.rules.read.content_chunks => {
-                each_element(raw, |chunk| self.content_chunk(chunk, sink))
-            }
+            JsonKind::Array if self.read.content_chunks => each_element(raw, |chunk| self.content_chunk(chunk, sink)),
             // Structured output that the server did not turn into a string.
             JsonKind::Array | JsonKind::Object => self.text_pieces(JsonText::plain(&compact(raw.get())), sink),
             JsonKind::Null | JsonKind::Other => (),
@@ -446,7 +446,7 @@ impl ChatDecoder {
     fn call(&mut self, entry: Raw<'_>, position: CallPosition, sink: &mut dyn Sink) {
         self.details.close_open(sink);
         self.blocks.interrupt(sink);
-        let extra_names = &self.rules.read.call_extra;
+        let extra_names = &self.read.call_extra;
         self.calls.take(entry, position, extra_names, &mut self.blocks.ids, &mut self.extra, sink);
     }
 }

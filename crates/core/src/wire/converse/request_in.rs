@@ -10,7 +10,10 @@ use crate::wire::client_request::{
     tool_result, unknown_role,
 };
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+pub(in crate::wire) fn read_request(
+    body: Raw<'_>,
+    reader: &mut ClientRequestReader<'_>,
+) -> Result<(), UnreadableRequest> {
     let (system, marks) = without_cache_points(member(body, "system"));
     reader.push_message(Role::System, system.into_iter().map(block).collect());
     reader.mark_last_message(marks);

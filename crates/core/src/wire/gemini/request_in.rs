@@ -10,7 +10,10 @@ use crate::wire::client_request::{
 };
 use crate::wire::media_in::read_media_part;
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+pub(in crate::wire) fn read_request(
+    body: Raw<'_>,
+    reader: &mut ClientRequestReader<'_>,
+) -> Result<(), UnreadableRequest> {
     let system = either(body, "systemInstruction", "system_instruction");
     let instructions = system.and_then(|system| member(system, "parts"));
     reader.push_message(Role::System, content_blocks(instructions, block));

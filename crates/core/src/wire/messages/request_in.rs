@@ -9,7 +9,10 @@ use crate::wire::client_request::{
     typed_part, unknown_role,
 };
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+pub(in crate::wire) fn read_request(
+    body: Raw<'_>,
+    reader: &mut ClientRequestReader<'_>,
+) -> Result<(), UnreadableRequest> {
     let system = member(body, "system");
     reader.push_message(Role::System, content_blocks(system, typed_part));
     reader.mark_last_message(marked_elements(system));

@@ -9,7 +9,10 @@ use crate::wire::client_request::{
     typed_part, unknown_role,
 };
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+pub(in crate::wire) fn read_request(
+    body: Raw<'_>,
+    reader: &mut ClientRequestReader<'_>,
+) -> Result<(), UnreadableRequest> {
     for (path, message) in list_with_paths(body, "messages")? {
         match text_member(message, "role").as_deref() {
             Some(role @ ("system" | "user")) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::types::OllamaLine;
-use crate::dialect::Rules;
+use crate::dialect::{ReadRules, Rules};
 use crate::event::{BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
 use crate::json_text::{
     JsonText, NotJson, Raw, compact_pieces, each_element, each_member, is_empty_value, member, parse, string_of,
@@ -29,7 +29,7 @@ const EXTRA: ExtraNames = ExtraNames { lists: &["logprobs"], members: &[] };
 
 #[derive(Debug)]
 pub(in crate::wire) struct OllamaDecoder {
-    rules: Arc<Rules>,
+    read: Arc<ReadRules>,
     blocks: ImplicitBlocks,
     usage_reader: UsageReader,
     extra: ExtraReader,
@@ -42,7 +42,7 @@ pub(in crate::wire) struct OllamaDecoder {
 }
 
 impl OllamaDecoder {
-    pub(in crate::wire) fn new(rules: Rules) -> OllamaDecoder {
+    pub(in crate::wire) fn new(rules: &Rules) -> OllamaDecoder {
         OllamaDecoder {
             blocks: ImplicitBlocks::new(&rules.read),
             usage_reader: UsageReader::new(&COUNTERS, rules.usage.clone()),
@@ -53,7 +53,7 @@ impl OllamaDecoder {
             called: false,
             model_known: false,
             scratch: String::new(),
-            rules: Arc::new(rules),
+            read: Arc::new(rules.read.clone()),
         }
     }
 
@@ -102,13 +102,13 @@ impl OllamaDecoder {
     }
 
     fn message(&mut self, message: Raw<'_>, sink: &mut dyn Sink) {
-        let rules = Arc::clone(&self.rules);
+        let read = Arc::clone(&self.read);
         let (mut content, mut calls) = (None, None);
         each_member(message, |key, value| match key {
             "content" => content = Some(value),
             "tool_calls" => calls = Some(value),
             "role" => (),
-            _ => match rules.read.text.iter().find(|field| *field == key) {
+            _ => match read.text.iter().find(|field| *field == key) {
                 Some(field) => self.thinking(field, value, sink),
                 None => self.extra.keep(key, value, sink),
             },

@@ -9,7 +9,10 @@ use crate::wire::client_request::{
     tool_result, typed_part, unknown_role,
 };
 
-pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+pub(in crate::wire) fn read_request(
+    body: Raw<'_>,
+    reader: &mut ClientRequestReader<'_>,
+) -> Result<(), UnreadableRequest> {
     reader.push_message(Role::System, content_blocks(member(body, "instructions"), typed_part));
     match member(body, "input").filter(|input| input.kind() == JsonKind::Text) {
         Some(question) => reader.push_message(Role::User, vec![text_block(text_of(question))]),
@@ -24,7 +27,7 @@ pub(in crate::wire) fn read_request(body: Raw<'_>, reader: &mut ClientRequestRea
     Ok(())
 }
 
-fn items(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), UnreadableRequest> {
+fn items(body: Raw<'_>, reader: &mut ClientRequestReader<'_>) -> Result<(), UnreadableRequest> {
     let mut run: Vec<String> = Vec::new();
     for (path, item) in list_with_paths(body, "input")? {
         let kind = text_member(item, "type").unwrap_or_else(|| "message".to_owned());
@@ -52,7 +55,7 @@ fn items(body: Raw<'_>, reader: &mut ClientRequestReader) -> Result<(), Unreadab
     Ok(())
 }
 
-fn flush(run: &mut Vec<String>, reader: &mut ClientRequestReader) {
+fn flush(run: &mut Vec<String>, reader: &mut ClientRequestReader<'_>) {
     if !run.is_empty() {
         reader.push_assistant(&format!(r#"{{"object":"response","output":[{}]}}"#, run.join(",")));
         run.clear();

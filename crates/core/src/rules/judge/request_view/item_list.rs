@@ -2,14 +2,14 @@
 
 use super::{JudgedCall, JudgedItem, JudgedMessage, JudgedResult, JudgedRole, SealFields, texts_in, thinking_at};
 use crate::dialect::ItemText;
-use crate::json_text::{Raw, each_element, member, text_member, text_of};
+use crate::json_text::{ObjectMembers, Raw, each_element, member, text_member, text_of};
 
 /// Combines consecutive items of the model into one message.
-pub(super) fn responses(body: Raw<'_>, place: ItemText) -> Vec<JudgedMessage> {
+pub(super) fn responses(body: &ObjectMembers<'_>, place: ItemText) -> Vec<JudgedMessage> {
     let mut judged: Vec<JudgedMessage> = Vec::new();
     let mut at = 0;
-    let Some(input) = member(body, "input") else { return judged };
-    let stores = member(body, "store").is_none_or(|store| store.get() != "false");
+    let Some(input) = body.get("input") else { return judged };
+    let stores = body.get("store").is_none_or(|store| store.get() != "false");
     each_element(input, |item| {
         let here = format!("input[{at}]");
         let kind = text_member(item, "type").unwrap_or_else(|| "message".to_owned());
