@@ -14,6 +14,7 @@
 mod cache;
 mod error;
 mod evidence;
+mod journal;
 mod keys;
 mod memory;
 mod normal_form;
@@ -34,6 +35,7 @@ mod store_key;
 mod stored_reply;
 mod tables;
 mod tenant;
+mod unstored;
 mod writer;
 
 pub use error::StoreError;

@@ -1,6 +1,7 @@
 //! The running memory: a store, a cache and a writer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::time::timeout;
 use crate::cache::ReplyCache;
 use crate::error::StoreError;
 use crate::evidence::Candidates;
+use crate::journal::{self, Journal};
 use crate::keys::{KeyKind, response_key};
 use crate::options::{MemoryOptions, StoreLocation};
 use crate::random;
@@ -21,15 +23,18 @@ use crate::reply_id::ReplyId;
 use crate::restore::{RestorePlan, Restored, WantedKey};
 use crate::spill::Spill;
 use crate::state::StoreState;
-use crate::store::{FindQuery, SqliteStore, Store, TenantRow, WriteRow, day_of};
+use crate::store::{Durability, FindQuery, SqliteStore, Store, TenantRow, WriteRow, day_of};
 use crate::store_key::StoreKey;
 use crate::stored_reply::{DAY, SharedReply, StoredReply};
 use crate::tenant::{Sealer, Tenant, TenantId};
-use crate::writer::Writer;
+use crate::unstored::UnstoredReplies;
+use crate::writer::{Writer, WriterFiles};
 
 /// Ambiguous turns are decided by replies that later turns name. Each round of
 /// them is one more look-up.
 const MAX_PARENT_ROUNDS: usize = 4;
+/// How long to wait for other processes that use the same database.
+const OTHERS_TIME: Duration = Duration::from_secs(2);
 /// The row that proves that the store key is correct.
 const PROBE: &str = "";
 
@@ -114,8 +119,16 @@ impl Memory {
             Some(store) => {
                 check_key(store.as_ref(), &options.key, now).await?;
                 let spill = options.spill.as_ref().map(|(path, most)| Spill::open(path, *most)).transpose()?;
+                let journal = match (&options.location, options.durability) {
+                    (StoreLocation::Sqlite(path), Durability::Process) => {
+                        Some(open_journal(path.clone(), store.as_ref()).await?)
+                    }
+                    (StoreLocation::Sqlite(_), Durability::Power) => None,
+                    // Other gateways must see a reply as soon as its client has it.
+                    (StoreLocation::None | StoreLocation::Postgres(_), _) => None,
+                };
                 let reads = Arc::new(ReadGate::new(options.read_deadline));
-                let writer = Writer::start(Arc::clone(&store), spill, Arc::clone(&reads));
+                let writer = Writer::start(Arc::clone(&store), WriterFiles { journal, spill }, Arc::clone(&reads));
                 Some(Backend { store, writer, reads })
             }
             None => None,
@@ -281,7 +294,7 @@ impl Memory {
 
     /// A reply by its id.
     pub async fn reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Result<Option<SharedReply>, StoreError> {
-        if let Some(cached) = self.inner.cache.by_id(tenant.id(), id) {
+        if let Some(cached) = self.inner.cache.by_id(tenant.id(), id).or_else(|| self.unstored_reply(tenant, id)) {
             return Ok(Some(cached));
         }
         let Some(backend) = &self.inner.backend else { return Ok(None) };
@@ -294,6 +307,9 @@ impl Memory {
     /// A reply that is in the store, or on its way there. Unlike
     /// [`Memory::reply`], this notices what another process has deleted.
     pub async fn stored_reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Result<Option<SharedReply>, StoreError> {
+        if let Some(unstored) = self.unstored_reply(tenant, id) {
+            return Ok(Some(unstored));
+        }
         let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
         let cached = || self.inner.cache.by_id(tenant.id(), id);
         match self.find_one(tenant, query).await {
@@ -301,6 +317,11 @@ impl Memory {
             Ok(found) => Ok(found),
             Err(error) => cached().map(Some).ok_or(error),
         }
+    }
+
+    /// A reply that is in the journal but not in the tables yet.
+    fn unstored_reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Option<SharedReply> {
+        self.inner.backend.as_ref()?.writer.unstored.by_id(tenant.id(), id)
     }
 
     /// The first reply of a query. If there is none, waits for queued writes and tries again.
@@ -322,6 +343,10 @@ impl Memory {
         provider_id: &str,
     ) -> Result<Option<SharedReply>, StoreError> {
         let key = response_key(tenant, provider_id);
+        let unstored = |backend: &Backend| backend.writer.unstored.by_key(tenant.id(), key).pop();
+        if let Some((_, reply)) = self.inner.backend.as_ref().and_then(unstored) {
+            return Ok(Some(reply));
+        }
         let query = FindQuery { tenant: Some(tenant.id()), keys: vec![key], replies: Vec::new() };
         self.find_one(tenant, query).await
     }
@@ -364,10 +389,13 @@ impl Memory {
         }
     }
 
-    /// Removes what this process has cached of a tenant.
+    /// Removes what this process has in memory of a tenant.
     pub(crate) fn forget_cached(&self, name: &str) {
         self.tenants().remove(name);
         self.inner.cache.remove_tenant(TenantId::of(name));
+        if let Some(backend) = &self.inner.backend {
+            backend.writer.unstored.remove_tenant(TenantId::of(name));
+        }
     }
 
     /// Whether another process has encrypted the store with another key.
@@ -412,6 +440,7 @@ impl LookUp<'_> {
                 if backend.writer.status.is_down.load(Ordering::Relaxed) { StoreState::Down } else { StoreState::Ok };
         }
         let (cache, id) = (&self.memory.inner.cache, self.tenant.id());
+        self.find_unstored(&backend.writer.unstored, keys);
         let mut query = FindQuery { tenant: Some(id), ..FindQuery::default() };
         for wanted in keys {
             let cached = if wanted.is_unique { cache.by_unique_key(id, wanted.key) } else { None };
@@ -426,7 +455,10 @@ impl LookUp<'_> {
         for reply in replies {
             match cache.by_id(id, *reply) {
                 Some(reply) => self.candidates.add_reply(reply),
-                None => query.replies.push(*reply),
+                None => match backend.writer.unstored.by_id(id, *reply) {
+                    Some(reply) => self.candidates.add_reply(reply),
+                    None => query.replies.push(*reply),
+                },
             }
         }
         if query.keys.is_empty() && query.replies.is_empty() {
@@ -447,6 +479,22 @@ impl LookUp<'_> {
                 }
             }
             Err(_) => self.state = StoreState::Down,
+        }
+    }
+
+    /// Adds what is not in the tables yet. This comes before the store is asked, so that a reply that is stored in the
+    /// meantime is found there.
+    fn find_unstored(&mut self, unstored: &UnstoredReplies, keys: &[WantedKey]) {
+        if unstored.is_empty() {
+            return;
+        }
+        let (cache, id) = (&self.memory.inner.cache, self.tenant.id());
+        for wanted in keys {
+            for (kind, reply) in unstored.by_key(id, wanted.key) {
+                self.candidates.add_match(wanted.key, kind, reply.id);
+                // The cache knows whether its seals were refused.
+                self.candidates.add_reply(cache.by_id(id, reply.id).unwrap_or(reply));
+            }
         }
     }
 
@@ -477,6 +525,37 @@ pub(crate) fn seal_data_key(name: &str, data_key: &[u8; 32], key: &StoreKey) -> 
 pub(crate) fn open_tenant(row: &TenantRow, key: &StoreKey) -> Result<[u8; 32], StoreError> {
     let opened = Sealer::new(&key.derive("tenants", b"")).open(row.name.as_bytes(), row.sealed.clone());
     opened.and_then(|bytes| bytes.try_into().ok()).ok_or(StoreError::WrongKey)
+}
+
+/// Waits until the replies of other processes on the same database are in the tables. A process that does not
+/// run at all, such as one that is stopped, is not waited for.
+async fn wait_for_others(journal: &Journal) -> std::io::Result<()> {
+    let until = tokio::time::Instant::now() + OTHERS_TIME;
+    while !journal.others_are_stored()? && tokio::time::Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+/// Writes what the journals of ended processes have into the tables, and begins one of our own.
+async fn open_journal(database: PathBuf, store: &dyn Store) -> Result<Journal, StoreError> {
+    let location = database.display().to_string();
+    let fail = |problem: String| StoreError::CannotOpen { location: location.clone(), problem };
+    let opened = tokio::task::spawn_blocking(move || {
+        let left = journal::recover(&database)?;
+        Journal::create(&database).map(|journal| (left, journal))
+    });
+    let opened = opened.await.map_err(|error| fail(error.to_string()))?;
+    let (left, journal) = opened.map_err(|error| fail(error.to_string()))?;
+    for mut left in left {
+        // A tenant may have been deleted since.
+        let tenants: HashSet<TenantId> = store.tenants().await?.into_iter().map(|row| row.id).collect();
+        left.rows.retain(|row| tenants.contains(&row.tenant()));
+        store.write(Arc::new(std::mem::take(&mut left.rows))).await?;
+        left.remove().map_err(|error| fail(error.to_string()))?;
+    }
+    wait_for_others(&journal).await.map_err(|error| fail(error.to_string()))?;
+    Ok(journal)
 }
 
 /// The first process writes a row that only the correct key decrypts.

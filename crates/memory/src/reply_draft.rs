@@ -17,7 +17,7 @@ use crate::state::StoreState;
 use crate::store::WriteRow;
 use crate::stored_reply::{StoredReply, without_sentinels};
 use crate::tenant::Tenant;
-use crate::writer::{WriteEnd, Writer};
+use crate::writer::{QueuedReply, WriteEnd, Writer};
 
 /// A reply that is being received. Its id is fixed from the start, so that the
 /// stream can refer to it.
@@ -104,18 +104,22 @@ impl ReplyDraft {
     }
 
     /// Stores the reply as the provider sent it. The write starts at once.
-    pub fn finish(self, reply: &Message, now: Time) -> PendingWrite {
+    pub fn finish(self, reply: Message, now: Time) -> PendingWrite {
         let Some(writer) = self.writer.clone() else { return PendingWrite { state: Pending::NoStore } };
         let deadline = self.deadline;
         let (stored, unique_keys) = self.to_stored(reply, now);
-        let row = stored.to_row(&self.tenant);
-        let keys = stored.keys.clone();
-        self.cache.add(self.tenant.id(), Arc::new(stored), unique_keys);
-        let done = writer.write(vec![WriteRow::Reply { row, keys }]);
-        PendingWrite { state: Pending::Waiting { done, until: Instant::now() + deadline } }
+        let row = WriteRow::Reply { row: stored.to_row(&self.tenant), keys: stored.keys.clone() };
+        let (tenant, stored) = (self.tenant.id(), Arc::new(stored));
+        let queued = writer.write_reply(tenant, &stored, row);
+        self.cache.add(tenant, stored, unique_keys);
+        let state = match queued {
+            QueuedReply::Durable => Pending::Durable,
+            QueuedReply::Waiting(done) => Pending::Waiting { done, until: Instant::now() + deadline },
+        };
+        PendingWrite { state }
     }
 
-    fn to_stored(&self, reply: &Message, now: Time) -> (StoredReply, Vec<crate::keys::Key>) {
+    fn to_stored(&self, reply: Message, now: Time) -> (StoredReply, Vec<crate::keys::Key>) {
         let message = without_sentinels(reply, &self.dialects);
         let turn = turn_keys(&self.tenant, 0, &message, &self.before);
         let mut keys = turn.to_store(&self.tenant, self.session.as_deref(), message.interrupted);
@@ -151,17 +155,21 @@ pub struct PendingWrite {
 #[derive(Debug)]
 enum Pending {
     NoStore,
+    Durable,
     Waiting { done: oneshot::Receiver<WriteEnd>, until: Instant },
 }
 
 impl PendingWrite {
     /// Waits until the reply is durable, or until the deadline.
     pub async fn durable(self) -> StoreState {
-        let Pending::Waiting { done, until } = self.state else { return StoreState::None };
-        match timeout_at(until, done).await {
-            Ok(Ok(WriteEnd::Stored)) => StoreState::Ok,
-            Ok(Ok(WriteEnd::StoreIsDown) | Err(_)) => StoreState::Down,
-            Err(_) => StoreState::Late,
+        match self.state {
+            Pending::NoStore => StoreState::None,
+            Pending::Durable => StoreState::Ok,
+            Pending::Waiting { done, until } => match timeout_at(until, done).await {
+                Ok(Ok(WriteEnd::Stored)) => StoreState::Ok,
+                Ok(Ok(WriteEnd::StoreIsDown) | Err(_)) => StoreState::Down,
+                Err(_) => StoreState::Late,
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 //! and holds only encrypted bodies.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 
@@ -21,7 +22,7 @@ pub(crate) struct Spill {
 
 /// Rows in the order in which they were added, up to this number.
 pub(crate) struct SpilledRows {
-    pub(crate) rows: Vec<WriteRow>,
+    pub(crate) rows: Arc<Vec<WriteRow>>,
     last: i64,
 }
 
@@ -91,7 +92,7 @@ impl Spill {
         let last = found.last().map_or(0, |(id, _)| *id);
         // A row that cannot be read was written by another version, and is removed with the others.
         let rows = found.iter().filter_map(|(_, json)| serde_json::from_str(json).ok()).collect();
-        Ok(SpilledRows { rows, last })
+        Ok(SpilledRows { rows: Arc::new(rows), last })
     }
 
     /// Removes rows that the store has now.

@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use aside_core::block::{Seals, Time};
+use aside_core::json_value::JsonValue as _;
 use aside_core::{Block, Dialects, Message, ThinkingContent};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,6 +23,8 @@ const CODEC_NONE: i16 = 0;
 /// Written by older versions: it packs better, but takes longer than everything else that is done for a request.
 const CODEC_ZSTD: i16 = 1;
 const CODEC_LZ4: i16 = 2;
+/// Below this size, compression takes more time than it saves space.
+const MIN_PACKED_BYTES: usize = 1024;
 /// A larger body is not one of ours.
 const MAX_BODY_BYTES: usize = 512 << 20;
 /// Milliseconds of a day.
@@ -69,7 +72,7 @@ struct Envelope {
     message: Message,
 }
 
-/// The same, to be written.
+/// The same without the message, to be written.
 #[derive(Serialize)]
 struct EnvelopeOut<'a> {
     v: u8,
@@ -80,12 +83,19 @@ struct EnvelopeOut<'a> {
     call_ids: &'a [(String, String)],
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<&'a str>,
-    #[serde(serialize_with = "message_json")]
-    message: &'a Message,
 }
 
-fn message_json<S: serde::Serializer>(message: &&Message, serializer: S) -> Result<S::Ok, S::Error> {
-    aside_core::json_value::serialize(*message, serializer)
+impl EnvelopeOut<'_> {
+    /// The message is added as text: serde would check its JSON and copy it.
+    fn to_json(&self, message: &Message) -> Vec<u8> {
+        // Strings and lists of them: this cannot fail.
+        let mut json = serde_json::to_vec(self).unwrap_or_default();
+        json.pop();
+        json.extend_from_slice(b",\"message\":");
+        json.extend_from_slice(message.to_json().as_bytes());
+        json.push(b'}');
+        json
+    }
 }
 
 impl StoredReply {
@@ -99,13 +109,14 @@ impl StoredReply {
             keys,
             call_ids: &self.call_ids,
             response: self.response.as_deref(),
-            message: &self.message,
         };
-        // Strings and lists of them, and a message that has a JSON form: this cannot fail.
-        let json = serde_json::to_vec(&envelope).unwrap_or_default();
+        let json = envelope.to_json(&self.message);
         let size = json.len();
-        let packed = lz4_flex::block::compress(&json);
-        let (codec, body) = if packed.len() < json.len() { (CODEC_LZ4, packed) } else { (CODEC_NONE, json) };
+        let packed = (size >= MIN_PACKED_BYTES).then(|| lz4_flex::block::compress(&json));
+        let (codec, body) = match packed.filter(|packed| packed.len() < size) {
+            Some(packed) => (CODEC_LZ4, packed),
+            None => (CODEC_NONE, json),
+        };
         let origin = self.message.origin.clone().unwrap_or_default();
         ReplyRow {
             tenant: tenant.id(),
@@ -237,8 +248,7 @@ pub(crate) fn seals_of(seals: &Seals) -> impl Iterator<Item = &str> {
 }
 
 /// A reply without the placeholders of other programs. Models repeat them.
-pub(crate) fn without_sentinels(message: &Message, dialects: &Dialects) -> Message {
-    let mut message = message.clone();
+pub(crate) fn without_sentinels(mut message: Message, dialects: &Dialects) -> Message {
     let is_sentinel = |block: &Block| {
         let Block::Thinking(thinking) = block else { return false };
         match &thinking.content {

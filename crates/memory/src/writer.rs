@@ -1,5 +1,6 @@
-//! Writes rows in groups. If the store is down, they wait in a bounded file, so that
-//! requests are not held up.
+//! Writes rows in groups. A reply in the journal is durable and can wait for others; without a
+//! journal it is written at once. If the store is down, rows wait in a bounded file, so
+//! that requests are not held up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,15 +9,23 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+use crate::journal::{Journal, JournalNumber};
 use crate::read_gate::ReadGate;
+use crate::reply_id::ReplyId;
 use crate::spill::Spill;
 use crate::store::{Store, WriteRow};
+use crate::stored_reply::SharedReply;
+use crate::tenant::TenantId;
+use crate::unstored::UnstoredReplies;
 
-/// How long rows without a waiting client may wait for others. A reply is written at once, together with everything that
+/// How long rows may wait for others if no client waits for them. All others are written at once, together with everything that
 /// has arrived while the write before it ran.
 const GROUP_TIME: Duration = Duration::from_millis(50);
 /// At most this many rows are written together.
-const MAX_GROUP: usize = 256;
+const MAX_GROUP: usize = 1024;
+/// After this time without rows, a journal whose rows are all in the tables is emptied.
+const IDLE_TIME: Duration = Duration::from_millis(200);
+const SHARED_IDLE_TIME: Duration = Duration::from_millis(1);
 /// The bytes that may wait in memory. More than that goes to the file.
 const MAX_QUEUED_BYTES: u64 = 64 << 20;
 /// The first and the longest pause between two attempts while the store is down.
@@ -32,9 +41,26 @@ pub(crate) enum WriteEnd {
     StoreIsDown,
 }
 
+/// A reply that has been queued.
+#[derive(Debug)]
+pub(crate) enum QueuedReply {
+    /// It is in the journal.
+    Durable,
+    /// The result arrives when it is stored or waiting in the file.
+    Waiting(oneshot::Receiver<WriteEnd>),
+}
+
 /// What the writer has to do.
 enum WriteJob {
+    /// Somebody waits for these.
     Rows(Vec<WriteRow>, oneshot::Sender<WriteEnd>),
+    /// A reply that is in the journal.
+    Journaled {
+        row: WriteRow,
+        number: JournalNumber,
+        /// Set if somebody waits all the same.
+        end: Option<oneshot::Sender<WriteEnd>>,
+    },
     /// Answered when everything before it has been tried once.
     Flush(oneshot::Sender<()>),
 }
@@ -45,7 +71,7 @@ pub(crate) struct WriterStatus {
     pub(crate) is_down: AtomicBool,
     /// Rows in memory and in the file.
     queued_rows: AtomicU64,
-    /// Those in memory that concern replies.
+    /// Those in memory that concern replies and are not in the journal.
     queued_replies: AtomicU64,
     spilled_rows: AtomicU64,
     pub(crate) lost_rows: AtomicU64,
@@ -73,30 +99,92 @@ impl WriterStatus {
 pub(crate) struct Writer {
     jobs: mpsc::UnboundedSender<WriteJob>,
     pub(crate) status: Arc<WriterStatus>,
+    pub(crate) unstored: Arc<UnstoredReplies>,
+    journal: Option<Arc<Journal>>,
+}
+
+/// The files beside a store.
+#[derive(Default)]
+pub(crate) struct WriterFiles {
+    /// None if replies are written at once.
+    pub(crate) journal: Option<Journal>,
+    /// None if rows are lost while the store is down.
+    pub(crate) spill: Option<Spill>,
 }
 
 impl Writer {
-    pub(crate) fn start(store: Arc<dyn Store>, spill: Option<Spill>, reads: Arc<ReadGate>) -> Writer {
+    pub(crate) fn start(store: Arc<dyn Store>, files: WriterFiles, reads: Arc<ReadGate>) -> Writer {
         let (jobs, queue) = mpsc::unbounded_channel();
         let status = Arc::new(WriterStatus::default());
-        let task = WriterTask { store, spill, reads, queue, status: Arc::clone(&status), pause: FIRST_PAUSE };
+        let unstored = Arc::new(UnstoredReplies::default());
+        let journal = files.journal.map(Arc::new);
+        let task = WriterTask {
+            store,
+            spill: files.spill,
+            journal: journal.clone(),
+            unstored: Arc::clone(&unstored),
+            reads,
+            queue,
+            status: Arc::clone(&status),
+            pause: FIRST_PAUSE,
+        };
         drop(tokio::spawn(task.run()));
-        Writer { jobs, status }
+        Writer { jobs, status, unstored, journal }
+    }
+
+    /// Queues a reply. While the store works, it is durable at once if there is a journal.
+    pub(crate) fn write_reply(&self, tenant: TenantId, reply: &SharedReply, row: WriteRow) -> QueuedReply {
+        if !self.reserve(std::slice::from_ref(&row)) {
+            return QueuedReply::Waiting(ended());
+        }
+        let is_used = |journal: &&Arc<Journal>| !self.status.is_down.load(Ordering::Relaxed) && !journal.is_shared();
+        let journal = self.journal.as_ref().filter(is_used);
+        let Some((journal, number)) = journal.and_then(|journal| Some((journal, journal.append(&row)?))) else {
+            return QueuedReply::Waiting(self.queue(vec![row]));
+        };
+        // Before it is queued: the writer removes it again.
+        self.unstored.add(tenant, reply);
+        // A process that has started in the meantime waits until the journal is empty, but the client must wait too.
+        let (end, queued) = if journal.is_shared() {
+            let (end, done) = oneshot::channel();
+            (Some(end), QueuedReply::Waiting(done))
+        } else {
+            (None, QueuedReply::Durable)
+        };
+        match self.jobs.send(WriteJob::Journaled { row, number, end }) {
+            Ok(()) => queued,
+            Err(_) => QueuedReply::Waiting(ended()),
+        }
     }
 
     /// Queues rows. The result arrives when they are stored or waiting in the file.
     pub(crate) fn write(&self, rows: Vec<WriteRow>) -> oneshot::Receiver<WriteEnd> {
-        let (end, done) = oneshot::channel();
+        // If the journal has the reply, it must not come back after a sudden end.
+        if let Some(journal) = &self.journal {
+            for row in rows.iter().filter(|row| matches!(row, WriteRow::Forget { .. } | WriteRow::Rejected { .. })) {
+                if let Some(number) = journal.append(row) {
+                    journal.stored(number);
+                }
+            }
+        }
+        if self.reserve(&rows) { self.queue(rows) } else { ended() }
+    }
+
+    /// Counts rows as queued. False if there is no room for them.
+    fn reserve(&self, rows: &[WriteRow]) -> bool {
         let bytes: u64 = rows.iter().map(|row| row.weight() as u64).sum();
-        let n_rows = rows.len() as u64;
         let queued = self.status.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
         if queued + bytes > MAX_QUEUED_BYTES {
             self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            self.status.lost_rows.fetch_add(n_rows, Ordering::Relaxed);
-            let _unread = end.send(WriteEnd::StoreIsDown);
-            return done;
+            self.status.lost_rows.fetch_add(rows.len() as u64, Ordering::Relaxed);
+            return false;
         }
-        self.status.queued_rows.fetch_add(n_rows, Ordering::Relaxed);
+        self.status.queued_rows.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        true
+    }
+
+    fn queue(&self, rows: Vec<WriteRow>) -> oneshot::Receiver<WriteEnd> {
+        let (end, done) = oneshot::channel();
         self.status.queued_replies.fetch_add(n_awaited(&rows), Ordering::Relaxed);
         if let Err(mpsc::error::SendError(WriteJob::Rows(_, end))) = self.jobs.send(WriteJob::Rows(rows, end)) {
             let _unread = end.send(WriteEnd::StoreIsDown);
@@ -118,9 +206,18 @@ fn n_awaited(rows: &[WriteRow]) -> u64 {
     rows.iter().filter(|row| row.is_awaited()).count() as u64
 }
 
+/// The result of rows that are not written.
+fn ended() -> oneshot::Receiver<WriteEnd> {
+    let (end, done) = oneshot::channel();
+    let _unread = end.send(WriteEnd::StoreIsDown);
+    done
+}
+
 struct WriterTask {
     store: Arc<dyn Store>,
     spill: Option<Spill>,
+    journal: Option<Arc<Journal>>,
+    unstored: Arc<UnstoredReplies>,
     reads: Arc<ReadGate>,
     queue: mpsc::UnboundedReceiver<WriteJob>,
     status: Arc<WriterStatus>,
@@ -131,6 +228,11 @@ struct WriterTask {
 #[derive(Default)]
 struct Group {
     rows: Vec<WriteRow>,
+    /// How many of them are replies that are not in the journal.
+    n_awaited: u64,
+    journaled: Vec<(TenantId, ReplyId, JournalNumber)>,
+    /// Somebody waits for one of those.
+    is_urgent: bool,
     ends: Vec<oneshot::Sender<WriteEnd>>,
     flushed: Vec<oneshot::Sender<()>>,
 }
@@ -138,14 +240,23 @@ struct Group {
 impl Group {
     /// Whether somebody waits for it.
     fn is_awaited(&self) -> bool {
-        !self.flushed.is_empty() || self.rows.iter().any(WriteRow::is_awaited)
+        !self.flushed.is_empty() || self.n_awaited > 0 || self.is_urgent
     }
 
     fn add(&mut self, job: WriteJob) {
         match job {
             WriteJob::Rows(rows, end) => {
+                self.n_awaited += n_awaited(&rows);
                 self.rows.extend(rows);
                 self.ends.push(end);
+            }
+            WriteJob::Journaled { row, number, end } => {
+                self.is_urgent |= end.is_some();
+                self.ends.extend(end);
+                if let WriteRow::Reply { row, .. } = &row {
+                    self.journaled.push((row.tenant, row.reply, number));
+                }
+                self.rows.push(row);
             }
             WriteJob::Flush(end) => self.flushed.push(end),
         }
@@ -158,8 +269,14 @@ impl WriterTask {
         let mut retry_at = Instant::now();
         loop {
             let has_spilled = self.spill.as_ref().is_some_and(|spill| spill.len() > 0);
+            let has_old_rows = self.journal.as_ref().is_some_and(|journal| journal.can_be_emptied());
+            let empty_at = Instant::now() + self.idle_time();
             let next = self.queue.recv();
-            let job = if has_spilled { timeout_at(retry_at, next).await } else { Ok(next.await) };
+            let job = match (has_spilled, has_old_rows) {
+                (true, _) => timeout_at(retry_at, next).await,
+                (false, true) => timeout_at(empty_at, next).await,
+                (false, false) => Ok(next.await),
+            };
             match job {
                 Ok(Some(job)) => {
                     self.write_group(job, &mut retry_at).await;
@@ -169,10 +286,18 @@ impl WriterTask {
                     }
                 }
                 Ok(None) => return,
-                Err(_) => self.write_spilled(&mut retry_at).await,
+                Err(_) if has_spilled => self.write_spilled(&mut retry_at).await,
+                Err(_) => self.journal.iter().for_each(|journal| journal.empty()),
             }
             self.publish();
         }
+    }
+
+    /// How long to wait for more rows before the journal is emptied.
+    fn idle_time(&self) -> Duration {
+        // A process that has just started waits until it is empty.
+        let is_shared = self.journal.as_ref().is_some_and(|journal| journal.is_shared());
+        if is_shared { SHARED_IDLE_TIME } else { IDLE_TIME }
     }
 
     async fn write_group(&mut self, first: WriteJob, retry_at: &mut Instant) {
@@ -189,12 +314,13 @@ impl WriterTask {
                 group.add(job);
             }
         }
-        let Group { rows, ends, flushed } = group;
+        let Group { rows, n_awaited, journaled, ends, flushed, is_urgent: _ } = group;
+        let rows = Arc::new(rows);
         // While the store is down, only retries access it.
         let is_down = self.status.is_down.load(Ordering::Relaxed) && Instant::now() < *retry_at;
         let outcome = if rows.is_empty() {
             WriteEnd::Stored
-        } else if !is_down && self.store.write(rows.clone()).await.is_ok() {
+        } else if !is_down && self.store.write(Arc::clone(&rows)).await.is_ok() {
             self.came_up();
             WriteEnd::Stored
         } else {
@@ -211,8 +337,12 @@ impl WriterTask {
         let bytes: u64 = rows.iter().map(|row| row.weight() as u64).sum();
         self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.status.queued_rows.fetch_sub(rows.len() as u64, Ordering::Relaxed);
-        self.status.queued_replies.fetch_sub(n_awaited(&rows), Ordering::Relaxed);
+        self.status.queued_replies.fetch_sub(n_awaited, Ordering::Relaxed);
         self.publish();
+        for (tenant, reply, number) in journaled {
+            self.unstored.remove(tenant, reply);
+            self.journal.iter().for_each(|journal| journal.stored(number));
+        }
         for end in ends {
             let _unread = end.send(outcome);
         }
@@ -228,7 +358,7 @@ impl WriterTask {
             self.went_down(retry_at);
             return;
         };
-        if self.store.write(batch.rows.clone()).await.is_err() || spill.remove(&batch).is_err() {
+        if self.store.write(Arc::clone(&batch.rows)).await.is_err() || spill.remove(&batch).is_err() {
             self.went_down(retry_at);
         } else {
             self.came_up();

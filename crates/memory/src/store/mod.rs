@@ -10,6 +10,7 @@ mod sqlite;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use aside_core::block::Time;
 use serde::{Deserialize, Serialize};
@@ -53,7 +54,7 @@ pub trait Store: Send + Sync {
     fn find(&self, query: FindQuery) -> StoreFuture<'_, FoundRows>;
 
     /// Writes a batch, all or nothing.
-    fn write(&self, batch: Vec<WriteRow>) -> StoreFuture<'_, ()>;
+    fn write(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()>;
 
     /// Deletes what expired before this day. Returns the number of rows.
     fn expire(&self, before_day: i64) -> StoreFuture<'_, u64>;
@@ -221,6 +222,17 @@ impl WriteRow {
         match self {
             WriteRow::Reply { .. } | WriteRow::Rejected { .. } | WriteRow::Forget { .. } => true,
             WriteRow::Touch { .. } | WriteRow::Receipt(_) => false,
+        }
+    }
+
+    /// Whose it is.
+    pub(crate) fn tenant(&self) -> TenantId {
+        match self {
+            WriteRow::Reply { row, .. } => row.tenant,
+            WriteRow::Touch { tenant, .. } | WriteRow::Rejected { tenant, .. } | WriteRow::Forget { tenant, .. } => {
+                *tenant
+            }
+            WriteRow::Receipt(receipt) => receipt.tenant,
         }
     }
 

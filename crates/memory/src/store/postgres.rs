@@ -10,6 +10,8 @@ mod connection;
 mod rows;
 mod tls;
 
+use std::sync::Arc;
+
 use aside_core::block::Time;
 use tokio_postgres::Row;
 
@@ -116,7 +118,7 @@ impl Store for PostgresStore {
         })
     }
 
-    fn write(&self, batch: Vec<WriteRow>) -> StoreFuture<'_, ()> {
+    fn write(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.change(batch.iter().flat_map(commands::write).collect()).await.map(drop) })
     }
 

@@ -6,6 +6,7 @@ mod tables;
 mod worker;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use aside_core::block::Time;
@@ -97,7 +98,7 @@ impl Store for SqliteStore {
         self.read(move |db| tables::find(db, &query))
     }
 
-    fn write(&self, batch: Vec<WriteRow>) -> StoreFuture<'_, ()> {
+    fn write(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()> {
         SqliteStore::write(self, move |db| batch.iter().try_for_each(|row| tables::write(db, row)))
     }
 

@@ -105,7 +105,7 @@ async fn replicas_see_each_other(place: &Place) {
         let id = format!("call_{n}");
         let reply = assistant(vec![open_thinking(&format!("thought {n}")), call(&id, "ls", "{}")]);
         let reply = Message { origin: Some(target.origin.clone()), ..reply };
-        assert_eq!(memory.begin(&tenant, &restored).finish(&reply, NOW).durable().await.as_str(), "ok");
+        assert_eq!(memory.begin(&tenant, &restored).finish(reply.clone(), NOW).durable().await.as_str(), "ok");
         history.push(reply);
         history.push(result(&id, "a.rs"));
     }
@@ -326,7 +326,7 @@ async fn g7_a_stopped_postgresql_stops_no_traffic_and_loses_nothing() {
     assert_eq!((restored.store.as_str(), restored.turns[0].outcome), ("down", Outcome::Unknown));
     let restored = target.restore(&memory, &tenant, &[chat(1)[0].clone()], None).await;
     let reply = Message { origin: Some(target.origin.clone()), ..chat(1)[1].clone() };
-    assert_eq!(memory.begin(&tenant, &restored).finish(&reply, NOW).durable().await.as_str(), "down");
+    assert_eq!(memory.begin(&tenant, &restored).finish(reply.clone(), NOW).durable().await.as_str(), "down");
     assert_eq!((memory.health().state.as_str(), memory.health().lag_rows), ("down", 1));
     server.start_again();
     wait_until(|| memory.health().lag_rows == 0).await;
@@ -340,7 +340,7 @@ async fn g7_a_stopped_postgresql_stops_no_traffic_and_loses_nothing() {
     server.sql("stopped", "CREATE TRIGGER full_disk BEFORE INSERT ON reply FOR EACH ROW EXECUTE FUNCTION full_disk()");
     let restored = target.restore(&memory, &tenant, &[chat(2)[0].clone()], None).await;
     let reply = Message { origin: Some(target.origin.clone()), ..chat(2)[1].clone() };
-    assert_eq!(memory.begin(&tenant, &restored).finish(&reply, NOW).durable().await.as_str(), "down");
+    assert_eq!(memory.begin(&tenant, &restored).finish(reply.clone(), NOW).durable().await.as_str(), "down");
     server.sql("stopped", "DROP TRIGGER full_disk ON reply");
     wait_until(|| memory.health().lag_rows == 0).await;
     server.sql(
@@ -354,7 +354,7 @@ async fn g7_a_stopped_postgresql_stops_no_traffic_and_loses_nothing() {
     let tenant = hasty.tenant("local", NOW).await.unwrap();
     let restored = target.restore(&hasty, &tenant, &[chat(3)[0].clone()], None).await;
     let reply = Message { origin: Some(target.origin.clone()), ..chat(3)[1].clone() };
-    assert_eq!(hasty.begin(&tenant, &restored).finish(&reply, NOW).durable().await.as_str(), "late");
+    assert_eq!(hasty.begin(&tenant, &restored).finish(reply.clone(), NOW).durable().await.as_str(), "late");
     hasty.flush().await;
     let messages = target.restored_messages(&memory, &tenant, &all_without_thinking(&chat(3))).await;
     assert_eq!(messages[1].thinking_text().as_deref(), Some("thought 3"), "late, but stored");

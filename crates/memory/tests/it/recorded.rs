@@ -169,7 +169,7 @@ async fn remember(memory: &Memory, tenant: &Arc<Tenant>, target: &Target, exchan
     for exchange in exchanges {
         let asked = all_without_thinking(&exchange.asked);
         let restored = target.restore(memory, tenant, &asked, None).await;
-        memory.begin(tenant, &restored).finish(&exchange.reply, NOW).durable().await;
+        memory.begin(tenant, &restored).finish(exchange.reply.clone(), NOW).durable().await;
     }
 }
 

@@ -153,7 +153,7 @@ async fn g2_equal_conversations_with_different_thinking_are_ambiguous_until_a_la
         let draft = memory.begin(&tenant, &restored);
         let reference = draft.reference(0);
         let reply = Message { origin: Some(target.origin.clone()), ..step("four")[1].clone() };
-        draft.finish(&reply, NOW).durable().await;
+        draft.finish(reply.clone(), NOW).durable().await;
         let mut messages = step("four");
         messages[1].blocks[0] = sealed_thinking("four", &reference.padded());
         messages
@@ -163,7 +163,7 @@ async fn g2_equal_conversations_with_different_thinking_are_ambiguous_until_a_la
     // The next reply follows the one that the reference named, and so decides it later.
     let next = assistant(vec![open_thinking("five"), text("There is one file, and it is called a.rs, I think.")]);
     let reply = Message { origin: Some(target.origin.clone()), ..next.clone() };
-    memory.begin(&tenant, &restored).finish(&reply, NOW).durable().await;
+    memory.begin(&tenant, &restored).finish(reply.clone(), NOW).durable().await;
     let mut later = step("four");
     later.extend([next, user("Sure?"), assistant(vec![call("call_9", "ls", "{}")]), result("call_9", "b")]);
     let messages = target.restored_messages(&memory, &tenant, &all_without_thinking(&later)).await;
@@ -263,7 +263,7 @@ async fn g2_minted_ids_and_references_become_what_the_provider_sent() {
     assert_eq!(tenant.read_response_id(&response), Some(id));
     let reply = assistant(vec![open_thinking("deep"), call("functions.depth:0", "depth", r#"{"berth":4}"#)]);
     let reply = Message { origin: Some(target.origin.clone()), ..reply };
-    draft.finish(&reply, NOW).durable().await;
+    draft.finish(reply.clone(), NOW).durable().await;
     let cases = [
         ("L1", vec![call(&minted, "depth", r#"{"berth": 4}"#)]),
         ("L0", vec![sealed_thinking("deep", &reference.padded()), call(&minted, "depth", r#"{"berth":4}"#)]),
@@ -312,7 +312,7 @@ async fn g2_without_a_store_sealed_blocks_come_back_from_the_client() {
     let refs: Vec<&Message> = sent.iter().collect();
     assert_eq!(restored.view(&refs)[1].blocks, original[1].blocks);
     assert_eq!((restored.store, restored.turns[0].outcome), (StoreState::None, Outcome::Restored));
-    let state = memory.begin(&tenant, &restored).finish(&original[1], NOW).durable().await;
+    let state = memory.begin(&tenant, &restored).finish(original[1].clone(), NOW).durable().await;
     assert_eq!(state, StoreState::None);
 }
 
@@ -388,7 +388,7 @@ async fn g2_readable_thinking_of_another_provider_is_not_taken_for_the_targets()
     let theirs = assistant(vec![sealed_thinking("deeper", "enc2"), text("Five metres.")]);
     let before = other.restore(&memory, &tenant, &all_without_thinking(&asked), None).await;
     let reply = Message { origin: Some(other.origin.clone()), ..theirs };
-    assert_eq!(memory.begin(&tenant, &before).finish(&reply, NOW).durable().await.as_str(), "ok");
+    assert_eq!(memory.begin(&tenant, &before).finish(reply.clone(), NOW).durable().await.as_str(), "ok");
 
     // The client has the text of all thinking, and the gateway cannot see who made it.
     let mut sent = [

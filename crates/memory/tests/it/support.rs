@@ -118,7 +118,7 @@ impl Target {
             let asked: Vec<Message> = messages[..at].iter().map(without_thinking).collect();
             let restored = self.restore(memory, tenant, &asked, session).await;
             let reply = Message { origin: Some(self.origin.clone()), ..message.clone() };
-            let state = memory.begin(tenant, &restored).finish(&reply, NOW).durable().await;
+            let state = memory.begin(tenant, &restored).finish(reply.clone(), NOW).durable().await;
             assert_eq!(state.as_str(), "ok");
         }
     }

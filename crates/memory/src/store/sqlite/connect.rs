@@ -12,6 +12,9 @@ use crate::store::SCHEMA;
 /// How long a write waits for another process, such as `serve key new`.
 const BUSY: Duration = Duration::from_secs(5);
 
+/// The write-ahead log is moved into the database when it has this many pages of 4 KiB.
+const CHECKPOINT_PAGES: i64 = 4000;
+
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS reply (
   tenant BLOB NOT NULL, reply BLOB NOT NULL, conv BLOB NOT NULL, parent BLOB,
@@ -61,6 +64,8 @@ pub(super) fn for_writing(path: &Path, durability: Durability) -> rusqlite::Resu
         Durability::Power => "FULL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
+    // Most pages of a group are written again by the next groups; moving them into the database less often saves that.
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
