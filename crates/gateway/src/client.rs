@@ -1,5 +1,10 @@
 //! Recognises clients by their `User-Agent`.
 
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+
+use lru::LruCache;
+
 /// The client of a request, as it names itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Client {
@@ -42,8 +47,36 @@ const KNOWN: [(&str, &str); 26] = [
     ("curl", "curl"),
 ];
 
+/// How many are remembered.
+const MAX_KNOWN: NonZeroUsize = NonZeroUsize::new(256).unwrap();
+
+/// Remembers clients, because nearly all requests are from a few.
+#[derive(Debug)]
+pub(crate) struct Clients(Mutex<LruCache<Box<[u8]>, Client>>);
+
+impl Default for Clients {
+    fn default() -> Clients {
+        Clients(Mutex::new(LruCache::new(MAX_KNOWN)))
+    }
+}
+
+impl Clients {
+    /// The client with this `User-Agent`.
+    pub(crate) fn of(&self, user_agent: &[u8]) -> Client {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.get(user_agent) {
+            Some(client) => client.clone(),
+            None => {
+                let client = Client::of(&String::from_utf8_lossy(user_agent));
+                known.put(Box::from(user_agent), client.clone());
+                client
+            }
+        }
+    }
+}
+
 impl Client {
-    pub(crate) fn of(user_agent: &str) -> Client {
+    fn of(user_agent: &str) -> Client {
         let product = user_agent.split_whitespace().next().unwrap_or_default();
         let (name, version) = product.split_once('/').unwrap_or((product, ""));
         let lower: String = user_agent.chars().take(400).collect::<String>().to_ascii_lowercase();

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use crate::authentication::{self, Caller};
-use crate::client::Client;
+use crate::client::{Client, Clients};
 use crate::config::{Config, GatewayOptions, Target, no_keys};
 use crate::conversation_recorder::ConversationRecorder;
 use crate::error_response::{
@@ -54,6 +54,7 @@ pub struct Gateway {
     pub(crate) simulator: OnceCell<Arc<RunningSimulator>>,
     pub(crate) receipts: ReceiptLog,
     pub(crate) metrics: Metrics,
+    clients: Clients,
     pub(crate) limits: Limits,
     pub(crate) ids: IdSource,
     pub(crate) learned: RwLock<LearnedRepairs>,
@@ -101,6 +102,7 @@ impl Gateway {
             simulator: OnceCell::new(),
             receipts: ReceiptLog::default(),
             metrics: Metrics::default(),
+            clients: Clients::default(),
             limits: Limits::new(ids.reply_id("replica_")),
             ids,
             learned: RwLock::default(),
@@ -342,7 +344,6 @@ impl Gateway {
             authentication::Access::KeyNeeded
         };
         let caller = authentication::authenticate(&head.headers, &query, &keys, access)?;
-        let agent = head.headers.get("user-agent").map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let context = RequestContext {
             gateway: Arc::clone(self),
             config,
@@ -350,7 +351,7 @@ impl Gateway {
             at: now(),
             began: Instant::now(),
             caller,
-            client: Client::of(agent.as_deref().unwrap_or_default()),
+            client: self.clients.of(head.headers.get("user-agent").map_or(b"", HeaderValue::as_bytes)),
             method: head.method.as_str().to_owned(),
             query,
             headers: own_headers(&head.headers),

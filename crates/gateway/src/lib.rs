@@ -28,6 +28,7 @@ mod provider_error;
 mod recall;
 mod receipt;
 mod relay;
+mod relay_buffer;
 mod reply_shape;
 mod request_body;
 mod response_state;

@@ -171,7 +171,7 @@ impl RequestContext {
                 match next {
                     Ok(Some(_)) => (),
                     Ok(None) => return,
-                    Err(error) => return relay.abort(&error.what).await,
+                    Err(error) => return relay.abort(&error.what),
                 }
             }
         });

@@ -11,23 +11,21 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use memchr::memmem::Finder;
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
-/// How many chunks may wait for a slow client. A chunk has at most 64 KiB.
-const MAX_WAITING: usize = 4;
+pub(crate) use crate::relay_buffer::ClientGone;
+use crate::relay_buffer::{RelaySender, relay_buffer};
 
 /// Longer than any reply.
 const MAX_SILENCE: Duration = Duration::from_secs(365 * 86_400);
 
-/// The client closed its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClientGone;
-
 /// The sending side of a reply.
 #[derive(Debug)]
 pub(crate) struct Relay {
-    chunks: mpsc::Sender<io::Result<Bytes>>,
+    chunks: RelaySender,
+    /// Dropped when something was sent.
+    begun: Option<oneshot::Sender<()>>,
     framing: RelayFraming,
     /// The last byte sent was the end of a frame.
     between_frames: bool,
@@ -99,11 +97,9 @@ impl RelayFraming {
 
 /// A body, and the relay that feeds it.
 pub(crate) fn relay(framing: RelayFraming, keep_alive: Duration) -> (Relay, Body) {
-    let (chunks, received) = mpsc::channel(MAX_WAITING);
-    let body = stream::unfold(received, |mut received: mpsc::Receiver<io::Result<Bytes>>| async {
-        received.recv().await.map(|chunk| (chunk, received))
-    });
-    (Relay { chunks, framing, between_frames: true, silence: Silence::new(keep_alive) }, Body::from_stream(body))
+    let (chunks, mut received) = relay_buffer();
+    let body = Body::from_stream(stream::poll_fn(move |context| received.poll_next(context)));
+    (Relay { chunks, begun: None, framing, between_frames: true, silence: Silence::new(keep_alive) }, body)
 }
 
 impl Relay {
@@ -114,19 +110,33 @@ impl Relay {
         }
         self.between_frames = bytes.ends_with(b"\n\n") || bytes.ends_with(b"\r\n\r\n");
         self.silence.end();
-        self.chunks.send(Ok(bytes)).await.map_err(|_| ClientGone)
+        self.chunks.send(bytes).await?;
+        self.begun = None;
+        Ok(())
+    }
+
+    /// Resolves when something was sent, or the relay is dropped.
+    pub(crate) fn begun(&mut self) -> impl Future<Output = ()> + use<> {
+        let (begun, waiting) = oneshot::channel();
+        self.begun = Some(begun);
+        async move {
+            // It is only ever dropped.
+            let _dropped = waiting.await;
+        }
     }
 
     /// Breaks the connection, as the provider did.
-    pub(crate) async fn abort(&mut self, why: &str) {
-        // A client that has disconnected needs no abort.
-        let _gone = self.chunks.send(Err(io::Error::other(why.to_owned()))).await;
+    pub(crate) fn abort(&mut self, why: &str) {
+        self.chunks.fail(io::Error::other(why.to_owned()));
     }
 
     /// Sends a keep-alive on a silent stream, if that is possible now.
     pub(crate) async fn sign_of_life(&mut self) -> Result<(), ClientGone> {
         match self.framing.sign_of_life().filter(|_| self.between_frames) {
-            Some(bytes) => self.chunks.send(Ok(Bytes::from_static(bytes))).await.map_err(|_| ClientGone),
+            Some(bytes) => {
+                self.begun = None;
+                self.chunks.send(Bytes::from_static(bytes)).await
+            }
             None => Ok(()),
         }
     }

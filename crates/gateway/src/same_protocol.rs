@@ -95,7 +95,7 @@ impl Call {
         match replied {
             Ok(reply) if reply.status() == 200 => {
                 receipt.upstream.push(attempt(Some(200), sent, None));
-                Attempted::Answered(self.clone().relay_reply(reply, receipt))
+                Attempted::Answered(self.clone().relay_reply(reply, receipt).await)
             }
             Ok(reply) => self.refused(reply, sent, receipt).await,
             Err(error) => {
@@ -305,17 +305,22 @@ impl Call {
     }
 
     /// Passes a reply on while it arrives.
-    fn relay_reply(self, mut reply: HttpReply, mut receipt: Receipt) -> GatewayResponse {
+    async fn relay_reply(self, mut reply: HttpReply, mut receipt: Receipt) -> GatewayResponse {
         receipt.status = 200;
         let mut keys = self.target.redactor.stream();
         let headers = reply_headers(&reply, &mut keys);
         let framing = RelayFraming::of(self.protocol, reply.content_type().unwrap_or_default());
-        let (relay, body) = relay(framing, self.context.config.serve.keep_alive);
+        let (mut relay, body) = relay(framing, self.context.config.serve.keep_alive);
         let mut answer = GatewayResponse::new(body);
         answer.headers_mut().extend(headers);
         set_header(&mut answer, self.repaired_header(), &receipt.counts.to_string());
         reply.forget_headers();
+        // Without a stream nothing is gained by sending the headers alone.
+        let begun = (self.delivery != ReplyDelivery::Streamed).then(|| relay.begun());
         tokio::spawn(self.watch(reply, relay, keys, receipt));
+        if let Some(begun) = begun {
+            begun.await;
+        }
         answer
     }
 
@@ -339,7 +344,7 @@ impl Call {
             let _gone = relay.send(bytes).await;
         }
         if let Ok(Err(why)) = result {
-            relay.abort(&why).await;
+            relay.abort(&why);
         }
     }
 
