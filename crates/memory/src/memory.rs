@@ -121,7 +121,7 @@ impl Memory {
                 let spill = options.spill.as_ref().map(|(path, most)| Spill::open(path, *most)).transpose()?;
                 let journal = match (&options.location, options.durability) {
                     (StoreLocation::Sqlite(path), Durability::Process) => {
-                        Some(open_journal(path.clone(), store.as_ref()).await?)
+                        open_journal(path.clone(), store.as_ref()).await?
                     }
                     (StoreLocation::Sqlite(_), Durability::Power) => None,
                     // Other gateways must see a reply as soon as its client has it.
@@ -537,13 +537,14 @@ async fn wait_for_others(journal: &Journal) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Writes what the journals of ended processes have into the tables, and begins one of our own.
-async fn open_journal(database: PathBuf, store: &dyn Store) -> Result<Journal, StoreError> {
+/// Writes what the journals of ended processes have into the tables, and begins one of our own. None if the file
+/// system cannot lock files; replies are then committed at once.
+async fn open_journal(database: PathBuf, store: &dyn Store) -> Result<Option<Journal>, StoreError> {
     let location = database.display().to_string();
     let fail = |problem: String| StoreError::CannotOpen { location: location.clone(), problem };
     let opened = tokio::task::spawn_blocking(move || {
         let left = journal::recover(&database)?;
-        Journal::create(&database).map(|journal| (left, journal))
+        Ok::<_, std::io::Error>((left, Journal::create(&database).ok()))
     });
     let opened = opened.await.map_err(|error| fail(error.to_string()))?;
     let (left, journal) = opened.map_err(|error| fail(error.to_string()))?;
@@ -554,7 +555,9 @@ async fn open_journal(database: PathBuf, store: &dyn Store) -> Result<Journal, S
         store.write(Arc::new(std::mem::take(&mut left.rows))).await?;
         left.remove().map_err(|error| fail(error.to_string()))?;
     }
-    wait_for_others(&journal).await.map_err(|error| fail(error.to_string()))?;
+    if let Some(journal) = &journal {
+        wait_for_others(journal).await.map_err(|error| fail(error.to_string()))?;
+    }
     Ok(journal)
 }
 
