@@ -1,13 +1,14 @@
 use std::time::Duration;
 
 use aside_core::block::{
-    Arguments, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time, ToolCall, ToolResult,
+    Arguments, Block, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time, ToolCall,
+    ToolResult,
 };
-use aside_core::event::{Ending, ReplyEnd};
+use aside_core::event::{Ending, ProseKind, ReplyEnd};
 use expect_test::{Expect, expect};
 
 use super::*;
-use aside_front::{PermissionAnswer, QuestionId, TerminalAction};
+use aside_front::{OpenedBlock, PermissionAnswer, QuestionId, TerminalAction};
 
 struct TestSession {
     plain: PlainSession,
