@@ -54,11 +54,11 @@ impl RpcError {
         RpcError::new(-32600, message)
     }
 
-    pub fn method_not_found(method: &str) -> RpcError {
+    pub(crate) fn method_not_found(method: &str) -> RpcError {
         RpcError::new(-32601, format!("unknown method `{method}`"))
     }
 
-    pub fn invalid_params(message: impl Into<String>) -> RpcError {
+    pub(crate) fn invalid_params(message: impl Into<String>) -> RpcError {
         RpcError::new(-32602, message)
     }
 
@@ -67,7 +67,7 @@ impl RpcError {
         RpcError::new(-32603, message)
     }
 
-    pub fn no_such_session(id: &str) -> RpcError {
+    pub(crate) fn no_such_session(id: &str) -> RpcError {
         RpcError::new(-32002, format!("no open session `{id}`; open it with session/new or session/load"))
     }
 
@@ -78,7 +78,7 @@ impl RpcError {
     }
 
     #[must_use]
-    pub fn with_data(self, data: Value) -> RpcError {
+    pub(crate) fn with_data(self, data: Value) -> RpcError {
         RpcError { data: Some(data), ..self }
     }
 }

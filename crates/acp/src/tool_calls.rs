@@ -153,14 +153,7 @@ mod tests {
     use aside_core::block::CallId;
 
     fn call(name: &str, arguments: &str) -> ToolCall {
-        ToolCall {
-            id: CallId::Given("c1".into()),
-            name: name.into(),
-            arguments: Arguments::parse(arguments.into()),
-            seal: None,
-            native: None,
-            extra: Default::default(),
-        }
+        ToolCall::new(CallId::Given("c1".into()), name, Arguments::parse(arguments.into()))
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn text(text: &str) -> Block {
 fn thinking(content: ThinkingContent, items: Vec<std::ops::Range<usize>>) -> Block {
     let span = Some(ThinkingSpan { started: Time(0), ended: Time(1500) });
     let source = "reasoning".to_owned();
-    Block::Thinking(Thinking { content, source, id: None, items, span, native: None, extra: Default::default() })
+    Block::Thinking(Thinking { items, span, ..Thinking::new(content, source) })
 }
 
 fn open_thought(text: &str) -> Block {
@@ -44,14 +44,11 @@ fn summary(items: &[&str]) -> Block {
 }
 
 fn call(id: &str) -> Block {
-    Block::ToolCall(ToolCall {
-        id: CallId::Given(id.to_owned()),
-        name: "read".to_owned(),
-        arguments: Arguments::Json(r#"{"path":"a.txt"}"#.to_owned()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(
+        CallId::Given(id.to_owned()),
+        "read",
+        Arguments::Json(r#"{"path":"a.txt"}"#.to_owned()),
+    ))
 }
 
 fn reply(blocks: Vec<Block>) -> Arc<Message> {

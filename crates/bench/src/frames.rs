@@ -32,15 +32,7 @@ pub fn long_conversation(lines: usize, a_turn: usize) -> Vec<Message> {
     while line < lines {
         let to = lines.min(line + a_turn);
         let thought: String = (line..to).map(|at| format!("thought {at:06} of so many\n")).collect();
-        let thinking = Thinking {
-            content: ThinkingContent::Open { text: thought },
-            source: "thinking".to_owned(),
-            id: None,
-            items: Vec::new(),
-            span: None,
-            native: None,
-            extra: Default::default(),
-        };
+        let thinking = Thinking::new(ThinkingContent::Open { text: thought }, "thinking");
         let answer = format!("Here is **the answer** after line {to}.\n\n- one thing\n- and `another`\n");
         messages.push(Message::new(Role::User, vec![text(&format!("question at line {line}"))]));
         messages.push(Message::new(Role::Assistant, vec![Block::Thinking(thinking), text(&answer)]));

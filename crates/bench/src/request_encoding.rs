@@ -100,15 +100,8 @@ fn origin() -> Origin {
 
 fn append_turn(history: &mut History, thought: &str) {
     let text = |words: &str| Block::Text(Text { text: words.to_owned(), ..Text::default() });
-    let thought = Block::Thinking(Thinking {
-        content: ThinkingContent::Open { text: thought.to_owned() },
-        source: "reasoning_content".to_owned(),
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native: None,
-        extra: Default::default(),
-    });
+    let thought =
+        Block::Thinking(Thinking::new(ThinkingContent::Open { text: thought.to_owned() }, "reasoning_content"));
     history.append(Message::new(Role::User, vec![text("A question.")]));
     let answer = Message::new(Role::Assistant, vec![thought, text("An answer of a few words.")]);
     history.append(Message { origin: Some(origin()), ..answer });

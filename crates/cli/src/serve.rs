@@ -17,7 +17,7 @@ use crate::output;
 use crate::override_arguments::OverrideArguments;
 use crate::report;
 
-/// How often the config file is looked at.
+/// How often the config file is checked for changes.
 const CONFIG_POLL: Duration = Duration::from_secs(2);
 
 /// Serve every client and provider through one URL
@@ -282,7 +282,7 @@ fn serve(arguments: &StartArguments, options: GatewayOptions) -> anyhow::Result<
         follows.abort();
         Ok(())
     });
-    // Replies that may not end any more are cut off.
+    // Replies that are still running are cut off.
     runtime.shutdown_timeout(Duration::from_millis(100));
     served.map(|()| ExitStatus::Done)
 }

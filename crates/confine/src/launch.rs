@@ -110,14 +110,14 @@ pub enum OsText {
 }
 
 impl OsText {
-    pub fn to_os(&self) -> OsString {
+    pub(crate) fn to_os(&self) -> OsString {
         match self {
             OsText::Utf8(text) => text.into(),
             OsText::Bytes(bytes) => OsString::from_vec(bytes.clone()),
         }
     }
 
-    pub fn to_path(&self) -> PathBuf {
+    pub(crate) fn to_path(&self) -> PathBuf {
         self.to_os().into()
     }
 }

@@ -152,7 +152,7 @@ impl PolicyPaths {
 impl Policy {
     /// Unreadable paths that the command can read anyway, because they are inside a
     /// folder that is open to it.
-    pub fn exposed(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn exposed(&self) -> impl Iterator<Item = &Path> {
         let is_inside = |path: &Path| self.writable.iter().any(|root| path.starts_with(root));
         self.unreadable.iter().map(PathBuf::as_path).filter(move |path| is_inside(path))
     }

@@ -216,6 +216,13 @@ pub struct ToolCall {
     pub extra: Extra,
 }
 
+impl ToolCall {
+    /// With neither a seal nor anything else that a provider may add.
+    pub fn new(id: CallId, name: impl Into<String>, arguments: Arguments) -> ToolCall {
+        ToolCall { id, name: name.into(), arguments, seal: None, native: None, extra: Extra::default() }
+    }
+}
+
 /// The id that links a tool call to its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallId {
@@ -318,6 +325,12 @@ pub struct Reply {
 }
 
 impl Thinking {
+    /// With neither an id nor anything else that a provider may add.
+    pub fn new(content: ThinkingContent, source: impl Into<String>) -> Thinking {
+        let source = source.into();
+        Thinking { content, source, id: None, items: Vec::new(), span: None, native: None, extra: Extra::default() }
+    }
+
     /// The readable text. Empty if there is none.
     pub fn text(&self) -> &str {
         match &self.content {

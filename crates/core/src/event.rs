@@ -255,6 +255,24 @@ pub struct ReplyEnd {
     pub error: Option<ProviderError>,
 }
 
+impl ReplyEnd {
+    /// Whether a stream that ends like this has a last frame: it was neither cut off nor ended by an error alone.
+    pub(crate) fn has_last_frame(&self) -> bool {
+        match self.ending {
+            Ending::CutOff => false,
+            Ending::Unsaid => self.error.is_none(),
+            Ending::Stop
+            | Ending::Length
+            | Ending::ToolCalls
+            | Ending::ContentFilter
+            | Ending::Refusal
+            | Ending::Pause
+            | Ending::Error
+            | Ending::Unrecognized(_) => true,
+        }
+    }
+}
+
 /// Why a stream stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Ending {

@@ -54,12 +54,7 @@ impl History {
         self.insert(None, parent, message)
     }
 
-    /// Appends below any entry and moves the head to the new one.
-    pub fn append_below(&mut self, parent: Option<EntryId>, message: Message) -> Result<EntryId, NoSuchEntry> {
-        self.append_named(None, parent, message)
-    }
-
-    /// The same, with an external name for the message.
+    /// Appends below any entry, with an external name for the message, and moves the head to the new one.
     pub fn append_named(
         &mut self,
         name: Option<String>,

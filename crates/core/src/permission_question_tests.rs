@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 use regex_syntax::hir::{Class, HirKind};
 
+use super::rendering::{body, columns};
+use super::visible_text::VisibleLine;
 use super::*;
 
 fn command(text: &str) -> PermissionQuestion {

@@ -10,27 +10,12 @@ fn text(text: &str) -> Block {
 }
 
 fn thinking(text: &str) -> Block {
-    Block::Thinking(Thinking {
-        content: ThinkingContent::Open { text: text.to_owned() },
-        source: "reasoning_content".to_owned(),
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking::new(ThinkingContent::Open { text: text.to_owned() }, "reasoning_content"))
 }
 
 fn call(id: &str, arguments: &str) -> ToolCall {
     let (id, name) = (CallId::Given(id.to_owned()), "read".to_owned());
-    ToolCall {
-        id,
-        name,
-        arguments: Arguments::parse(arguments.to_owned()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    }
+    ToolCall::new(id, name, Arguments::parse(arguments.to_owned()))
 }
 
 fn reply(blocks: Vec<Block>, ending: Ending) -> Reply {

@@ -70,7 +70,7 @@ impl ApiKey {
     }
 
     /// Whether it can be obtained again.
-    pub fn is_renewable(&self) -> bool {
+    pub(crate) fn is_renewable(&self) -> bool {
         self.renewal.is_some()
     }
 
@@ -99,7 +99,7 @@ impl ApiKey {
     }
 
     /// A key other than the one that was refused or has expired. A key that does not change is returned as it is.
-    pub async fn renewed_after(&self, old: &Secret) -> Result<Secret, String> {
+    pub(crate) async fn renewed_after(&self, old: &Secret) -> Result<Secret, String> {
         let Some(renewal) = &self.renewal else { return Ok(self.current()) };
         let _running = renewal.running.lock().await;
         let current = self.current();

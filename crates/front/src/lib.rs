@@ -16,6 +16,7 @@ pub mod slash_commands;
 mod status;
 mod streamed_tokens;
 pub mod thinking_title;
+pub mod tool_call;
 mod update;
 mod update_detail;
 pub mod wording;

@@ -29,7 +29,7 @@ impl ListMarker {
     }
 }
 
-pub fn list_marker(line: &str) -> Option<ListMarker> {
+pub(crate) fn list_marker(line: &str) -> Option<ListMarker> {
     let digits = line.chars().take_while(char::is_ascii_digit).count();
     let letter = line.chars().nth(digits)?;
     let number = match digits {
@@ -43,7 +43,7 @@ pub fn list_marker(line: &str) -> Option<ListMarker> {
 }
 
 /// The length in bytes of a quote marker, if there is one.
-pub fn quote_marker(line: &str) -> Option<usize> {
+pub(crate) fn quote_marker(line: &str) -> Option<usize> {
     let bare = line.trim_start_matches(' ');
     let indent = line.len() - bare.len();
     let rest = bare.strip_prefix('>').filter(|_| indent < 4)?;
@@ -59,13 +59,13 @@ pub fn fence(line: &str) -> Option<(char, usize, &str)> {
     (length >= 3 && !(letter == '`' && info.contains('`'))).then_some((letter, length, info))
 }
 
-pub fn is_heading(line: &str) -> bool {
+pub(crate) fn is_heading(line: &str) -> bool {
     let rest = line.trim_start_matches('#');
     (1..=6).contains(&(line.len() - rest.len())) && (rest.is_empty() || rest.starts_with([' ', '\t']))
 }
 
 /// Matches `---`, `***`, `_ _ _`.
-pub fn is_rule(line: &str) -> bool {
+pub(crate) fn is_rule(line: &str) -> bool {
     let mut letters = line.chars().filter(|letter| !matches!(letter, ' ' | '\t'));
     let Some(first) = letters.next().filter(|letter| matches!(letter, '-' | '*' | '_')) else { return false };
     let mut count = 1;
@@ -79,7 +79,7 @@ pub fn is_rule(line: &str) -> bool {
 }
 
 /// Whether the second line makes the first one a table head.
-pub fn is_table_head(head: &str, line: &str) -> bool {
+pub(crate) fn is_table_head(head: &str, line: &str) -> bool {
     let is_dashes = |cell: &str| {
         let cell = cell.trim();
         let dashes = cell.strip_prefix(':').unwrap_or(cell);
@@ -125,7 +125,7 @@ pub fn columns(line: &str) -> usize {
 }
 
 /// Bytes of leading whitespace, up to this many columns.
-pub fn indent_of(line: &str, most: usize) -> usize {
+pub(crate) fn indent_of(line: &str, most: usize) -> usize {
     let (mut columns, mut bytes) = (0, 0);
     for letter in line.chars().take_while(|letter| matches!(letter, ' ' | '\t')) {
         if columns >= most {

@@ -55,14 +55,7 @@ impl TestProject {
         let permissions = Permissions::new(PermissionRules::new(), PermissionMode::AllowAll);
         let tools = Toolbox::standard(&self.work(), permissions);
         let arguments = serde_json::json!({"path": name, "content": content}).to_string();
-        let call = ToolCall {
-            id: CallId::Given("c".to_owned()),
-            name: "write".to_owned(),
-            arguments: Arguments::parse(arguments),
-            seal: None,
-            native: None,
-            extra: Default::default(),
-        };
+        let call = ToolCall::new(CallId::Given("c".to_owned()), "write", Arguments::parse(arguments));
         let runtime = crate::start::runtime().unwrap();
         let result = runtime.block_on(tools.run(&call, &NobodyToAsk, &CancellationToken::new()));
         assert!(!result.is_error, "{}", result.content);

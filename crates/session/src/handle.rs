@@ -9,8 +9,9 @@ use aside_store::{MessageId, SessionId};
 
 use crate::driver::Driver;
 use crate::error::HintedError;
+use crate::session_options::SessionOptions;
 use crate::settings_file::KeyEntry;
-use crate::start::{SessionOptions, runtime};
+use crate::start::runtime;
 
 /// What a front end needs to start.
 #[derive(Debug)]

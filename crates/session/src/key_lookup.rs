@@ -43,7 +43,7 @@ impl FoundKey {
     }
 
     /// The key for requests, which runs its command again when needed.
-    pub fn into_api_key(self) -> ApiKey {
+    pub(crate) fn into_api_key(self) -> ApiKey {
         let FoundKey { key, command } = self;
         let Some(command) = command else { return ApiKey::fixed(&key) };
         let ttl = command.ttl;

@@ -6,10 +6,12 @@
 //! calls [`run_if_helper`] before anything else, because it is its own sandbox helper.
 //! Nothing here prints, and the working directory is an option.
 
+mod active_session;
 mod atomic;
 mod bare_names;
 pub mod confinement;
 mod driver;
+mod endpoint;
 pub mod error;
 mod file_changes;
 mod git_branch;
@@ -29,17 +31,20 @@ mod own_commands;
 mod permission_table;
 pub mod profiles;
 pub mod program_sessions;
+mod prompt_attachments;
 pub mod provider_tables;
 pub mod providers;
 pub mod recording;
 pub mod request_preview;
 pub mod serve_table;
+mod session_options;
 pub mod session_recorder;
 pub mod settings;
 pub mod settings_file;
 pub mod single_turn;
 pub mod start;
 pub mod stored_session;
+mod system_prompt;
 pub mod times;
 pub mod trust;
 mod update_front;
@@ -55,8 +60,8 @@ pub use atomic::write as write_atomically;
 pub use driver::{Driver, decision_action};
 pub use error::HintedError;
 pub use handle::{RunningSession, SessionHandle, SessionSetup, SetupAccess, spawn, spawn_with_updates};
+pub use session_options::{Saving, SessionOptions};
 pub use settings::Overrides;
-pub use start::{Saving, SessionOptions};
 pub use stored_session::{Continuation, SessionChoice};
 pub use trust::Trust;
 pub use update_front::{UpdateFront, UpdateSink};

@@ -95,7 +95,7 @@ fn format_line(at: Time, level: LogLevel, line: &str) -> String {
 }
 
 /// Logs an update of the engine.
-pub fn write_update(update: &Update<'_>) {
+pub(crate) fn write_update(update: &Update<'_>) {
     if LOG.get().is_none() {
         return;
     }

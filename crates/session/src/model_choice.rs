@@ -24,7 +24,7 @@ pub struct ModelChoice {
 }
 
 impl ModelChoice {
-    pub fn is_simulated(&self) -> bool {
+    pub(crate) fn is_simulated(&self) -> bool {
         self.name.split('/').next() == Some(SIMULATOR)
     }
 }

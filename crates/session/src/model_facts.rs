@@ -65,7 +65,7 @@ impl ModelFacts {
 
     /// Adds what the provider's own list says. Only the user's facts take precedence over it.
     #[must_use]
-    pub fn with_live(self, live: ModelFacts) -> ModelFacts {
+    pub(crate) fn with_live(self, live: ModelFacts) -> ModelFacts {
         let mut facts = self.clone().of_user();
         facts.fill(live);
         facts.fill(self);

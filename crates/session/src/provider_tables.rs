@@ -201,7 +201,7 @@ fn start_of(above: &dyn TableLike, key: &str, item: &Item) -> usize {
 
 impl<'a> TableReader<'a> {
     /// A top-level table of the file.
-    pub fn top_level(
+    pub(crate) fn top_level(
         file: &'a SettingsFile,
         root: &'a Table,
         key: &str,
@@ -214,12 +214,12 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    pub fn error_at(&self, key: &str, problem: &str) -> HintedError {
+    pub(crate) fn error_at(&self, key: &str, problem: &str) -> HintedError {
         let at = self.table.get(key).map_or(self.at, |item| start_of(self.table, key, item));
         self.file.error_at(at..at, &format!("{}.{key}", self.path), problem)
     }
 
-    pub fn error_here(&self, problem: &str) -> HintedError {
+    pub(crate) fn error_here(&self, problem: &str) -> HintedError {
         self.file.error_at(self.at..self.at, &self.path, problem)
     }
 
@@ -241,14 +241,14 @@ impl<'a> TableReader<'a> {
         Ok(all)
     }
 
-    pub fn subtable(&self, key: &str) -> Result<Option<TableReader<'a>>, HintedError> {
+    pub(crate) fn subtable(&self, key: &str) -> Result<Option<TableReader<'a>>, HintedError> {
         let Some(item) = self.table.get(key) else { return Ok(None) };
         let Some(table) = item.as_table_like() else { return Err(self.error_at(key, "expected a table")) };
         let at = start_of(self.table, key, item);
         Ok(Some(TableReader { file: self.file, path: format!("{}.{key}", self.path), table, at }))
     }
 
-    pub fn reject_unknown_keys(&self, known: &[&str]) -> Result<(), HintedError> {
+    pub(crate) fn reject_unknown_keys(&self, known: &[&str]) -> Result<(), HintedError> {
         let Some((name, _)) = self.table.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
         let hint = match name {
             "api_key" => {
@@ -275,7 +275,7 @@ impl<'a> TableReader<'a> {
         Ok(url.map(|url| url.trim_end_matches('/').to_owned()))
     }
 
-    pub fn full_url(&self, key: &str, hint: &str) -> Result<Option<String>, HintedError> {
+    pub(crate) fn full_url(&self, key: &str, hint: &str) -> Result<Option<String>, HintedError> {
         let Some(url) = self.string(key)? else { return Ok(None) };
         let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
         let is_url = host.is_some_and(|host| !host.starts_with(['/', '?', ':']) && !host.is_empty())

@@ -54,7 +54,7 @@ pub enum KeySource {
 
 impl Provider {
     /// `PROVIDER/MODEL`
-    pub fn full_name(&self) -> String {
+    pub(crate) fn full_name(&self) -> String {
         format!("{}/{}", self.id, self.model)
     }
 
@@ -123,7 +123,7 @@ impl Providers<'_> {
 
     /// The environment variable of this provider's key: of its table, else of the
     /// preset.
-    pub fn key_variable(&self, dialect: &Dialect) -> Option<String> {
+    pub(crate) fn key_variable(&self, dialect: &Dialect) -> Option<String> {
         let table = self.tables.iter().find(|table| table.name == dialect.id);
         table.and_then(|table| table.api_key_env.clone()).or_else(|| dialect.api_key_env.clone())
     }

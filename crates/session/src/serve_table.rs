@@ -361,7 +361,7 @@ fn time(reader: &TableReader<'_>, key: &str) -> Result<Option<Duration>, HintedE
 }
 
 /// `30d`, `12h`, `10m`, `2s`, `50ms` or `0`.
-pub fn parse_time(text: &str) -> Option<Duration> {
+pub(crate) fn parse_time(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
     }

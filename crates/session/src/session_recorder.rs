@@ -16,10 +16,10 @@ use aside_front as front;
 use aside_store::session::{NewReply, NewSession, Parent, SessionChange, title_of};
 use aside_store::{MessageId, ReplyRecorder, SessionId, SqliteStore, Store, StoreError, WriteLock};
 
+use crate::active_session::ActiveSession;
 use crate::error::HintedError;
 use crate::file_changes::ChangeRecorder;
 use crate::log;
-use crate::start::ActiveSession;
 use crate::stored_session::{SessionAccess, StoredSession, session_folder};
 use crate::user_files::UserFolders;
 
@@ -140,7 +140,7 @@ impl SessionRecorder {
     }
 
     /// The session's id; none if a write failed.
-    pub fn saved_id(&self) -> Option<&SessionId> {
+    pub(crate) fn saved_id(&self) -> Option<&SessionId> {
         (self.failure == SaveFailure::None).then_some(&self.id)
     }
 
@@ -167,7 +167,7 @@ impl SessionRecorder {
     }
 
     /// Makes an earlier history entry the head.
-    pub fn move_head(&mut self, head: Option<EntryId>) {
+    pub(crate) fn move_head(&mut self, head: Option<EntryId>) {
         let head = match head.map(|EntryId(at)| self.ids.get(at).copied()) {
             None => None,
             Some(Some(id)) => Some(id),

@@ -135,7 +135,7 @@ pub(crate) fn save(folder: &Path, key: SettingKey, value: &SettingValue) -> Resu
 }
 
 /// Saves the chosen view of thinking for the next sessions.
-pub fn save_view(folder: &Path, view: ThinkingDisplay) -> Result<(), HintedError> {
+pub(crate) fn save_view(folder: &Path, view: ThinkingDisplay) -> Result<(), HintedError> {
     let mut file = config_file(folder)?;
     file.set(SettingKey::Display, &SettingValue::Choice(view.as_str()))?;
     // `includeInResponse = false` in the same file would hide it again.
@@ -154,7 +154,7 @@ pub fn configured_providers(folders: &UserFolders) -> Result<Vec<ProviderTable>,
 }
 
 /// The profile's file, which need not exist.
-pub fn profile_file(folder: &Path, name: &ProfileName) -> Result<SettingsFile, HintedError> {
+pub(crate) fn profile_file(folder: &Path, name: &ProfileName) -> Result<SettingsFile, HintedError> {
     SettingsFile::read(profiles_folder(folder).join(format!("{name}.toml")), SettingsFileKind::Profile)
 }
 

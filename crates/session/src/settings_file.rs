@@ -107,7 +107,7 @@ impl SettingsFile {
     }
 
     /// Adds a comment at the top of an empty file.
-    pub fn add_header_comment(&mut self, comment: &str) {
+    pub(crate) fn add_header_comment(&mut self, comment: &str) {
         if self.is_empty() {
             self.text = format!("# {comment}\n\n");
         }
@@ -277,7 +277,7 @@ impl SettingsFile {
     }
 
     /// An error in the file, with its line and key.
-    pub fn error_at(&self, span: Range<usize>, key: &str, problem: &str) -> HintedError {
+    pub(crate) fn error_at(&self, span: Range<usize>, key: &str, problem: &str) -> HintedError {
         HintedError::new(format!("{}: {key}: {problem}", self.location(span.start)))
     }
 
@@ -288,7 +288,7 @@ impl SettingsFile {
     }
 
     /// An error at a top-level key.
-    pub fn error_at_key(&self, key: &str, problem: &str) -> HintedError {
+    pub(crate) fn error_at_key(&self, key: &str, problem: &str) -> HintedError {
         let span = self.parse().map(|document| key_span(document.as_table(), key)).unwrap_or_default();
         self.error_at(span, key, problem)
     }

@@ -19,12 +19,15 @@ use aside_engine::totals::SessionTotals;
 use aside_store::{SqliteStore, StoreError};
 use tokio_util::sync::CancellationToken;
 
+use crate::active_session::ActiveSession;
 use crate::error::HintedError;
 use crate::learned_repairs::StoredRepairs;
+use crate::prompt_attachments::attach;
 use crate::recording::{Recording, RecordingFront};
+use crate::session_options::{Saving, SessionOptions};
 use crate::session_recorder::{self, SessionRecorder, StoringFront};
 use crate::settings_file::KeyEntry;
-use crate::start::{self, ActiveSession, Saving, SessionOptions};
+use crate::start::start_session;
 use crate::stored_session::{self, Continuation, FoundSession, ResumedSession, SessionChoice, StoredSession};
 
 /// The two parts of a prompt.
@@ -99,9 +102,9 @@ impl SingleTurn {
             notify(&notice);
         }
         // Report a file that cannot be attached before any permission question.
-        let attached = start::attach(&prompt.typed, prompt.piped.as_deref(), &options.folder)?;
+        let attached = attach(&prompt.typed, prompt.piped.as_deref(), &options.folder)?;
         let conversation = resumed.as_ref().map(|resumed| &resumed.conversation);
-        let mut active = start::start_session(options, conversation, notify).await?;
+        let mut active = start_session(options, conversation, notify).await?;
         let store = store.filter(|_| options.saving == Saving::On);
         let stored_repairs = StoredRepairs::load(store.clone(), &mut active.session);
         let stored_repairs = stored_repairs.map_err(|error| session_recorder::store_error(&error))?;

@@ -121,7 +121,7 @@ pub struct StoredSession {
 
 impl StoredSession {
     /// Whether another process has it open. It can then be continued only in a copy.
-    pub fn is_open_elsewhere(&self) -> bool {
+    pub(crate) fn is_open_elsewhere(&self) -> bool {
         matches!(self.access, SessionAccess::Refused(StoreError::InUse { .. }))
     }
 }
@@ -136,7 +136,7 @@ pub struct ResumedSession {
 
 impl ResumedSession {
     /// What to tell the user if the session belongs to another project than `here`.
-    pub fn folder_notice(&self, here: &Path) -> Option<String> {
+    pub(crate) fn folder_notice(&self, here: &Path) -> Option<String> {
         let here = session_folder(here);
         let began = self.folder.as_ref().filter(|began| began.root != here.root)?;
         let (began, here) = (terminal_safe_line(&began.path), terminal_safe_line(&here.path));
@@ -168,7 +168,7 @@ fn read_with(store: &SqliteStore, id: SessionId, access: SessionAccess) -> Resul
 }
 
 /// Copies a conversation to a new session of this folder, locked for writing.
-pub fn copy_session(
+pub(crate) fn copy_session(
     store: &SqliteStore,
     conversation: &Conversation,
     here: &Path,

@@ -22,7 +22,7 @@ pub fn local(time: Time) -> String {
 }
 
 /// The current time for use in a file name.
-pub fn file_stamp() -> String {
+pub(crate) fn file_stamp() -> String {
     jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
 }
 

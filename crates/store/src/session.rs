@@ -200,15 +200,7 @@ mod tests {
 
     #[test]
     fn a_title_is_the_first_line_of_a_prompt_and_never_thinking() {
-        let thinking = Block::Thinking(Thinking {
-            content: ThinkingContent::Open { text: "hm".to_owned() },
-            source: "thinking".to_owned(),
-            id: None,
-            items: Vec::new(),
-            span: None,
-            native: None,
-            extra: Default::default(),
-        });
+        let thinking = Block::Thinking(Thinking::new(ThinkingContent::Open { text: "hm".to_owned() }, "thinking"));
         #[rustfmt::skip]
         let cases = [
             ("plain",        Role::User,      vec![text("  fix   the build ")],   Some("fix the build".to_owned())),

@@ -172,33 +172,7 @@ impl<'a> StoredBlock<'a> {
                 }
             }
             Block::Thinking(thinking) => StoredBlock::of_thinking(thinking),
-            Block::ToolCall(call) => {
-                let (signature, encrypted) = place(call.seal.as_ref());
-                let (kind, text) = match &call.arguments {
-                    Arguments::Json(text) => (StoredKind::ToolCall, text),
-                    Arguments::Broken(text) => (StoredKind::BrokenToolCall, text),
-                };
-                let (id, invented_id) = match &call.id {
-                    CallId::Given(id) => (id, false),
-                    CallId::Invented(id) => (id, true),
-                };
-                let metadata = BlockMetadata {
-                    id: some(id),
-                    name: some(&call.name),
-                    invented_id,
-                    extra: stored_extra(&call.extra),
-                    ..BlockMetadata::default()
-                };
-                StoredBlock {
-                    kind,
-                    text: Cow::Borrowed(text),
-                    metadata: BlockMetadata { signature, encrypted, ..metadata }.with_native(
-                        call.native.as_ref(),
-                        text,
-                        &[],
-                    ),
-                }
-            }
+            Block::ToolCall(call) => StoredBlock::of_call(call),
             Block::ToolResult(result) => StoredBlock {
                 kind: StoredKind::ToolResult,
                 text: Cow::Borrowed(&result.content),
@@ -210,29 +184,51 @@ impl<'a> StoredBlock<'a> {
                     ..BlockMetadata::default()
                 },
             },
-            // Not text, so it is not searchable.
-            Block::Media(media) => match (media.kind, &media.source, &media.name) {
-                (MediaKind::Image, MediaSource::Data(data), None) => StoredBlock {
-                    kind: StoredKind::Image,
-                    text: Cow::Borrowed(""),
-                    metadata: BlockMetadata {
-                        name: some(&media.media_type),
-                        data: some(data),
-                        ..BlockMetadata::default()
-                    },
-                },
-                _ => StoredBlock {
-                    kind: StoredKind::Media,
-                    text: Cow::Borrowed(""),
-                    metadata: BlockMetadata { data: Some(Cow::Owned(media_json(media))), ..BlockMetadata::default() },
-                },
-            },
+            Block::Media(media) => StoredBlock::of_media(media),
             Block::Unmodelled(unmodelled) => StoredBlock {
                 kind: StoredKind::Unmodelled,
                 text: Cow::Borrowed(""),
                 metadata: BlockMetadata::default().with_native(Some(&unmodelled.native), "", &[]),
             },
         }
+    }
+
+    fn of_call(call: &'a ToolCall) -> StoredBlock<'a> {
+        let (signature, encrypted) = place(call.seal.as_ref());
+        let (kind, text) = match &call.arguments {
+            Arguments::Json(text) => (StoredKind::ToolCall, text),
+            Arguments::Broken(text) => (StoredKind::BrokenToolCall, text),
+        };
+        let (id, invented_id) = match &call.id {
+            CallId::Given(id) => (id, false),
+            CallId::Invented(id) => (id, true),
+        };
+        let metadata = BlockMetadata {
+            id: some(id),
+            name: some(&call.name),
+            signature,
+            encrypted,
+            invented_id,
+            extra: stored_extra(&call.extra),
+            ..BlockMetadata::default()
+        };
+        let metadata = metadata.with_native(call.native.as_ref(), text, &[]);
+        StoredBlock { kind, text: Cow::Borrowed(text), metadata }
+    }
+
+    /// It is not text, so it is not searchable.
+    fn of_media(media: &'a Media) -> StoredBlock<'a> {
+        let (kind, metadata) = match (media.kind, &media.source, &media.name) {
+            (MediaKind::Image, MediaSource::Data(data), None) => {
+                let (name, data) = (some(&media.media_type), some(data));
+                (StoredKind::Image, BlockMetadata { name, data, ..BlockMetadata::default() })
+            }
+            _ => {
+                let data = Some(Cow::Owned(media_json(media)));
+                (StoredKind::Media, BlockMetadata { data, ..BlockMetadata::default() })
+            }
+        };
+        StoredBlock { kind, text: Cow::Borrowed(""), metadata }
     }
 
     fn of_thinking(thinking: &'a Thinking) -> StoredBlock<'a> {
@@ -500,16 +496,16 @@ mod tests {
     fn thinking_block(text: &str, encrypted: &str, native: &str) -> Block {
         let seal = Seal { kind: SealKind::Encrypted, payload: encrypted.to_owned() };
         Block::Thinking(Thinking {
-            content: ThinkingContent::Sealed {
-                text: text.to_owned(),
-                seals: Seals { signature: None, encrypted: Some(seal) },
-            },
-            source: "summary".to_owned(),
             id: Some("rs_1".to_owned()),
             items: std::iter::once(0..text.len()).collect(),
-            span: None,
             native: Some(Native { json: native.to_owned(), text_member: None }),
-            extra: Default::default(),
+            ..Thinking::new(
+                ThinkingContent::Sealed {
+                    text: text.to_owned(),
+                    seals: Seals { signature: None, encrypted: Some(seal) },
+                },
+                "summary",
+            )
         })
     }
 

@@ -205,14 +205,7 @@ impl Script {
         self.tell(Update::Opened { block, opening: OpenedBlock::ToolCall { name: "edit".into() } })?;
         let arguments = r#"{"path":"src/doc.rs","old":"true","new":"indent == 0"}"#;
         self.grow(block, arguments, 30)?;
-        let call = ToolCall {
-            id: CallId::Given("call_1".into()),
-            name: "edit".into(),
-            arguments: Arguments::parse(arguments.into()),
-            seal: None,
-            native: None,
-            extra: Default::default(),
-        };
+        let call = ToolCall::new(CallId::Given("call_1".into()), "edit", Arguments::parse(arguments.into()));
         self.tell(Update::Closed { block, value: Box::new(Block::ToolCall(call.clone())) })?;
         let permit = self.ask()?;
         let (content, is_error) = match permit {
@@ -286,15 +279,7 @@ impl Script {
 
 fn thinking(text: &str, span: Option<ThinkingSpan>) -> Thinking {
     let content = ThinkingContent::Open { text: text.into() };
-    Thinking {
-        content,
-        source: "reasoning_content".into(),
-        id: None,
-        items: Vec::new(),
-        span,
-        native: None,
-        extra: Default::default(),
-    }
+    Thinking { span, ..Thinking::new(content, "reasoning_content") }
 }
 
 fn now() -> Time {

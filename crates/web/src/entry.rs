@@ -7,18 +7,15 @@ use aside_core::permission_question::escape_unsafe;
 use aside_core::terminal_text::terminal_safe_line;
 use aside_front::StreamedTokens;
 use aside_front::thinking_title::{TitleReader, first_title, first_words};
+use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS};
 use aside_markdown::{MarkdownChange, MarkdownStream};
 use serde_json::json;
 
 use crate::frames::Position;
 use crate::transcript::WithText;
 use crate::view::{
-    BlockView, CallState, CallView, EntryView, Extent, OutputView, Progress, Speaker, ThinkingView, UsageView, result,
-    result_state,
+    BlockView, CallView, EntryView, Extent, OutputView, Progress, Speaker, ThinkingView, UsageView, result,
 };
-
-/// Arguments that describe a call, the most informative first.
-const SUBJECT_ARGUMENTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
 
 /// How much of the first words a folded block shows.
 const WORDS_BYTES: usize = 240;
@@ -219,7 +216,7 @@ impl Body {
             }
             Block::ToolResult(result) => {
                 let text = result.described().into_owned();
-                Body::Result { call: result.id.clone(), state: result_state(result.is_error, &text), text }
+                Body::Result { call: result.id.clone(), state: CallState::of_result(result.is_error, &text), text }
             }
             Block::Media(media) => Body::Other(media.describe()),
             Block::Unmodelled(_) => Body::Other("an item of the provider without a neutral form".to_owned()),
@@ -381,9 +378,9 @@ impl Entry {
         let mut has_changed = false;
         for body in &mut self.blocks {
             if let Body::Call(call) = body
-                && matches!(call.state, CallState::Streaming | CallState::Waiting | CallState::Running)
+                && call.state != call.state.settled()
             {
-                call.state = CallState::NotRun;
+                call.state = call.state.settled();
                 call.output = None;
                 has_changed = true;
             }

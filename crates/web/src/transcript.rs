@@ -6,11 +6,12 @@ use aside_core::block::{ThinkingSpan, ToolCall, ToolResult};
 use aside_core::event::{BlockId, ProseKind};
 use aside_core::message::{Message, Role};
 use aside_front::OpenedBlock;
+use aside_front::tool_call::CallState;
 use serde_json::json;
 
 use crate::entry::{Body, CallBody, Entry, ThinkingBody};
 use crate::frames::{Frame, Position};
-use crate::view::{CallState, Extent, OutputView, Progress, Speaker, result, result_state};
+use crate::view::{Extent, OutputView, Progress, Speaker, result};
 
 /// Folded thinking of this many bytes, the newest, is sent with its text, so that the browser's own search finds it.
 const MOUNTED_BYTES: usize = 2 << 20;
@@ -315,7 +316,7 @@ impl Transcript {
 
     pub(crate) fn tool_ended(&mut self, ended: &ToolResult, now: u64) -> Vec<Frame> {
         let text = ended.described();
-        let state = result_state(ended.is_error, &text);
+        let state = CallState::of_result(ended.is_error, &text);
         let Some((at, block, shown)) = self.call(&ended.id) else { return Vec::new() };
         (shown.state, shown.ended, shown.output) = (state, Some(now), None);
         let facts = self.block_frame(at, block, WithText::Yes);
@@ -491,14 +492,11 @@ mod tests {
     #[test]
     fn t17_a_tab_that_opens_later_gets_the_output_so_far() {
         let mut transcript = Transcript::default();
-        let call = ToolCall {
-            id: aside_core::block::CallId::Given("c1".to_owned()),
-            name: "shell".to_owned(),
-            arguments: aside_core::block::Arguments::Json(r#"{"command":"make"}"#.to_owned()),
-            seal: None,
-            native: None,
-            extra: Default::default(),
-        };
+        let call = ToolCall::new(
+            aside_core::block::CallId::Given("c1".to_owned()),
+            "shell",
+            aside_core::block::Arguments::Json(r#"{"command":"make"}"#.to_owned()),
+        );
         let message = Message::new(Role::Assistant, vec![aside_core::block::Block::ToolCall(call.clone())]);
         transcript.recorded(&message);
         transcript.tool_started(&call, 1);

@@ -5,6 +5,7 @@ use aside_core::permission_question::{AnswerChoices, QuestionKind, QuestionLayou
 use aside_front::PendingQuestion;
 use aside_front::command_result::command_lines;
 use aside_front::diff_lines::{DiffLine, DiffScanner, changed, has_diff};
+use aside_front::tool_call::CallState;
 use aside_markdown::Node;
 use serde::Serialize;
 
@@ -101,21 +102,6 @@ pub(crate) struct ThinkingView {
     pub text: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum CallState {
-    /// The model is still writing the arguments.
-    Streaming,
-    Waiting,
-    Running,
-    Done,
-    Failed,
-    /// The user or a rule denied it.
-    Denied,
-    Stopped,
-    NotRun,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CallView {
@@ -181,23 +167,6 @@ pub(crate) struct LineView {
 pub(crate) enum Extent {
     First,
     Whole,
-}
-
-/// The beginnings of results that aside wrote itself. The store keeps only their text.
-const SYNTHETIC_RESULTS: [(&str, CallState); 3] = [
-    ("denied", CallState::Denied),
-    ("stopped by the user", CallState::Stopped),
-    ("interrupted before it was allowed", CallState::NotRun),
-];
-
-/// What happened to a call, judging by its result.
-pub(crate) fn result_state(is_error: bool, text: &str) -> CallState {
-    let known = SYNTHETIC_RESULTS.iter().find(|(begins, _)| text.starts_with(begins));
-    match (is_error, known) {
-        (false, _) => CallState::Done,
-        (true, None) => CallState::Failed,
-        (true, Some((_, state))) => *state,
-    }
 }
 
 pub(crate) fn result(call: &str, state: CallState, text: &str, extent: Extent) -> ResultView {

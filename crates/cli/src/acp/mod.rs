@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
 
 /// The longest line that is read. An image in a prompt may have megabytes.
 const MAX_LINE: usize = 64 << 20;
-/// Output is written when so much is waiting, even if there is more to do.
+/// Output is written once this many bytes are waiting, even if there is more to do.
 const MAX_UNWRITTEN: usize = 64 << 10;
 
 /// What the loop waits for.
@@ -65,12 +65,12 @@ enum Event {
     EndOfInput,
     Opened(SessionKey, Result<Box<(OpenedSession, ConnectedSession)>, String>),
     Update(SessionKey, Update),
-    /// A tool wants to know what the editor has of a file.
+    /// A tool asks for the unsaved text that the editor has of a file.
     ReadFile(SessionKey, FileRequest),
     Done(RequestId, Result<(), String>),
 }
 
-/// A session and the way to it.
+/// A session and the channel for its commands.
 struct ConnectedSession {
     commands: Sender<Command>,
     session: RunningSession,
@@ -252,7 +252,7 @@ impl Server {
                 }
                 Effect::Command(key, command) => {
                     if let Some(session) = self.sessions.get(&key) {
-                        // A session that ended has said so.
+                        // A session that has ended reported that already.
                         drop(session.commands.send(command));
                     }
                 }

@@ -124,23 +124,12 @@ mod tests {
 
     #[test]
     fn c3_the_transcript_contains_text_and_tool_calls_but_no_thinking() {
-        let thinking = Block::Thinking(Thinking {
-            content: ThinkingContent::Open { text: "SECRET".to_owned() },
-            source: "reasoning_content".to_owned(),
-            id: None,
-            items: Vec::new(),
-            span: None,
-            native: None,
-            extra: Default::default(),
-        });
+        let thinking =
+            Block::Thinking(Thinking::new(ThinkingContent::Open { text: "SECRET".to_owned() }, "reasoning_content"));
         let strange = Native { json: r#"{"type":"new","reasoning":"SECRET"}"#.to_owned(), text_member: None };
         let call = ToolCall {
-            id: CallId::Given("1".to_owned()),
-            name: "get".to_owned(),
-            arguments: Arguments::Json(r#"{"k":1}"#.to_owned()),
-            seal: None,
             native: Some(Native { json: r#"{"thought":"SECRET"}"#.to_owned(), text_member: None }),
-            extra: Default::default(),
+            ..ToolCall::new(CallId::Given("1".to_owned()), "get", Arguments::Json(r#"{"k":1}"#.to_owned()))
         };
         let result = |content: &str, is_error| {
             let (id, name) = ("1".to_owned(), "get".to_owned());

@@ -101,8 +101,8 @@ choices!(
         BudgetLimit = "budget_limit",
         /// A tool is forced while thinking is on.
         ForcedTool = "forced_tool",
-        /// Tools in a request to a model that thinks, where it has only one of
-        /// them.
+        /// Tools together with thinking, where the model supports only one of
+        /// them at a time.
         ToolsWithThinking = "tools_with_thinking",
         /// A message with empty content.
         EmptyContent = "empty_content",

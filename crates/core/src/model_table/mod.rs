@@ -122,11 +122,6 @@ impl ModelTables {
         self.tables().flat_map(ModelRows::names)
     }
 
-    /// The date of the built-in table.
-    pub fn builtin_date(&self) -> Option<&str> {
-        self.builtin.date.as_deref()
-    }
-
     fn tables(&self) -> impl Iterator<Item = &ModelRows> {
         self.user.iter().chain([&self.builtin])
     }

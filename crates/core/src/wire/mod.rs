@@ -16,6 +16,7 @@ mod converse;
 mod detect;
 mod encode;
 mod encode_cache;
+mod end_of_input;
 mod error_in;
 mod error_out;
 mod error_words;

@@ -96,7 +96,7 @@ fn thinking_block(dialect: &Dialect, rules: &Rules, plan: &StepPlan) -> Block {
         }
         _ => (),
     }
-    Block::Thinking(Thinking { content, source, id: None, items, span: None, native, extra: Default::default() })
+    Block::Thinking(Thinking { items, native, ..Thinking::new(content, source) })
 }
 
 fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
@@ -114,12 +114,12 @@ fn conversation(dialect: &Dialect, plans: &[StepPlan]) -> Vec<Message> {
             let (id, name) = (format!("call_{at}_{nth}"), "get".to_owned());
             let on_calls = dialect.protocol == Protocol::Gemini && nth == 0;
             blocks.push(Block::ToolCall(ToolCall {
-                id: CallId::Given(id.clone()),
-                name: name.clone(),
-                arguments: Arguments::Json(serde_json::json!({ "b": words, "a": [nth] }).to_string()),
                 seal: seal(SealKind::Signature, "Y2FsbA==").filter(|_| on_calls),
-                native: None,
-                extra: Default::default(),
+                ..ToolCall::new(
+                    CallId::Given(id.clone()),
+                    name.clone(),
+                    Arguments::Json(serde_json::json!({ "b": words, "a": [nth] }).to_string()),
+                )
             }));
             results.push(Block::ToolResult(ToolResult {
                 id,

@@ -32,15 +32,7 @@ fn native() -> Option<Native> {
 
 fn thinking_block(content: ThinkingContent) -> Block {
     let (source, id) = ("reasoning".to_owned(), Some(THOUGHT.to_owned()));
-    Block::Thinking(Thinking {
-        content,
-        source,
-        id,
-        items: Vec::new(),
-        span: None,
-        native: native(),
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking { id, native: native(), ..Thinking::new(content, source) })
 }
 
 fn block() -> impl Strategy<Value = Block> {

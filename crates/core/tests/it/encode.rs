@@ -76,15 +76,7 @@ fn acme() -> Origin {
 }
 
 fn thinking_block(text: &str) -> Block {
-    Block::Thinking(Thinking {
-        content: ThinkingContent::Open { text: text.into() },
-        source: "reasoning_content".into(),
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking::new(ThinkingContent::Open { text: text.into() }, "reasoning_content"))
 }
 
 fn text(text: &str) -> Block {
@@ -92,14 +84,7 @@ fn text(text: &str) -> Block {
 }
 
 fn call(id: &str) -> Block {
-    Block::ToolCall(ToolCall {
-        id: CallId::Given(id.into()),
-        name: "get".into(),
-        arguments: Arguments::Json(r#"{"k":1}"#.into()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(CallId::Given(id.into()), "get", Arguments::Json(r#"{"k":1}"#.into())))
 }
 
 fn user(words: &str) -> Message {

@@ -108,15 +108,7 @@ fn thinking_block(source: &str, text: &str, seal: Option<(SealKind, &str)>) -> B
         (_, Some(_)) => ThinkingContent::Sealed { text: text.to_owned(), seals },
     };
     let source = source.to_owned();
-    Block::Thinking(Thinking {
-        content,
-        source,
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking::new(content, source))
 }
 
 fn text(text: &str) -> Block {
@@ -124,14 +116,11 @@ fn text(text: &str) -> Block {
 }
 
 fn call(id: &str, argument: &str) -> Block {
-    Block::ToolCall(ToolCall {
-        id: CallId::Given(id.to_owned()),
-        name: format!("tool_{id}"),
-        arguments: Arguments::Json(serde_json::json!({ "a": argument, "n": [1, 2] }).to_string()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(
+        CallId::Given(id.to_owned()),
+        format!("tool_{id}"),
+        Arguments::Json(serde_json::json!({ "a": argument, "n": [1, 2] }).to_string()),
+    ))
 }
 
 fn reply(shape: ReplyShape, source: &str, words: &[String], sealed: bool, usage: Usage) -> Reply {

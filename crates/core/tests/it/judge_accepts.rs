@@ -71,26 +71,14 @@ pub(crate) fn thinking_block(dialect: &Dialect, words: &str, payload: &str) -> B
         false => ThinkingContent::Sealed { text: words.into(), seals },
     };
     let source = dialect.rules(None).read.text.first().cloned().unwrap_or_else(|| "thinking".into());
-    Block::Thinking(Thinking {
-        content,
-        source,
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking { native, ..Thinking::new(content, source) })
 }
 
 pub(crate) fn call(dialect: &Dialect, id: &str) -> Block {
     let sealed = dialect.protocol == Protocol::Gemini;
     Block::ToolCall(ToolCall {
-        id: CallId::Given(id.into()),
-        name: "get".into(),
-        arguments: Arguments::Json(r#"{"k":1}"#.into()),
         seal: if sealed { seal(SealKind::Signature, "on-the-call") } else { None },
-        native: None,
-        extra: Default::default(),
+        ..ToolCall::new(CallId::Given(id.into()), "get", Arguments::Json(r#"{"k":1}"#.into()))
     })
 }
 

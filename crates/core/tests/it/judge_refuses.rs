@@ -57,15 +57,7 @@ pub(crate) fn thinking_block(dialect: &Dialect, model: &str, n: usize) -> Block 
         | Carrier::FieldsOpaque => (open, None),
     };
     let source = dialect.rules(None).read.text.first().cloned().unwrap_or_else(|| "thinking".into());
-    Block::Thinking(Thinking {
-        content,
-        source,
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking { native, ..Thinking::new(content, source) })
 }
 
 pub(crate) fn call(dialect: &Dialect, model: &str, n: usize) -> Block {

@@ -26,14 +26,7 @@ fn send(dialects: &Dialects, dialect: &Dialect, messages: &[Message]) -> Encoded
 }
 
 fn call(id: &str, arguments: Arguments) -> Block {
-    Block::ToolCall(ToolCall {
-        id: CallId::Given(id.to_owned()),
-        name: "f".to_owned(),
-        arguments,
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(CallId::Given(id.to_owned()), "f", arguments))
 }
 
 fn result(id: &str, content: &str, is_error: bool) -> Block {

@@ -94,14 +94,7 @@ fn check(dialect: &Dialect, attached: &[Media], output: &str, returned: &[Media]
     let protocol = dialect.protocol;
     let question = [text("look")].into_iter().chain(attached.iter().cloned().map(Block::Media)).collect();
     let (id, name) = ("call_1".to_owned(), "get".to_owned());
-    let call = ToolCall {
-        id: CallId::Given(id.clone()),
-        name: name.clone(),
-        arguments: Arguments::default(),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    };
+    let call = ToolCall::new(CallId::Given(id.clone()), name.clone(), Arguments::default());
     let result = ToolResult { id, name, content: output.to_owned(), media: returned.to_vec(), is_error: false };
     let messages = [
         Message::new(Role::User, question),

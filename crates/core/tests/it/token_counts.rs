@@ -78,15 +78,7 @@ fn text(words: &str) -> Block {
 
 fn thinking_block(content: ThinkingContent) -> Block {
     let source = "reasoning_content".to_owned();
-    Block::Thinking(Thinking {
-        content,
-        source,
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking::new(content, source))
 }
 
 fn open(words: &str) -> Block {
@@ -236,14 +228,7 @@ fn c2_the_parts_of_a_request_add_up_to_its_count() {
         for dialect in setup.dialects.iter() {
             let (_, mut encoder) = counting();
             let origin = Some(Origin::default().with_dialect(dialect.id.clone()).with_model("m".to_owned()));
-            let call = ToolCall {
-                id: CallId::Given("c1".into()),
-                name: "get".into(),
-                arguments: Arguments::parse("{}".into()),
-                seal: None,
-                native: None,
-                extra: Default::default(),
-            };
+            let call = ToolCall::new(CallId::Given("c1".into()), "get", Arguments::parse("{}".into()));
             let result = ToolResult {
                 id: "c1".into(),
                 name: "get".into(),

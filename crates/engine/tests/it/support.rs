@@ -102,14 +102,7 @@ pub(crate) fn rules_of(rows: &[(&str, &str)]) -> PermissionRules {
 }
 
 pub(crate) fn call(tool: &str, arguments: &Value) -> ToolCall {
-    ToolCall {
-        id: CallId::Given("c1".to_owned()),
-        name: tool.to_owned(),
-        arguments: Arguments::parse(arguments.to_string()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    }
+    ToolCall::new(CallId::Given("c1".to_owned()), tool, Arguments::parse(arguments.to_string()))
 }
 
 pub(crate) async fn run(tools: &Toolbox, asker: &dyn Asker, tool: &str, arguments: Value) -> ToolResult {

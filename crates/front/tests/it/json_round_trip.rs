@@ -117,27 +117,12 @@ fn native() -> Option<Native> {
 
 fn blocks() -> Vec<Block> {
     let thinking = |content| {
-        Block::Thinking(Thinking {
-            content,
-            source: "reasoning_content".to_owned(),
-            id: Some("rs_1".to_owned()),
-            items: Vec::new(),
-            span: None,
-            native: None,
-            extra: Default::default(),
-        })
+        Block::Thinking(Thinking { id: Some("rs_1".to_owned()), ..Thinking::new(content, "reasoning_content") })
     };
     let seals = || Seals { signature: seal(SealKind::Signature), encrypted: seal(SealKind::Encrypted) };
     let call = |arguments| {
         let (name, seal) = ("shell".to_owned(), seal(SealKind::Signature));
-        Block::ToolCall(ToolCall {
-            id: CallId::Given("c1".to_owned()),
-            name,
-            arguments,
-            seal,
-            native: None,
-            extra: Default::default(),
-        })
+        Block::ToolCall(ToolCall { seal, ..ToolCall::new(CallId::Given("c1".to_owned()), name, arguments) })
     };
     vec![
         Block::Text(Text {
@@ -266,14 +251,7 @@ fn updates() -> Vec<Update> {
         messages: 4,
         decisions,
     };
-    let call = ToolCall {
-        id: CallId::Invented(format!("{}1", CallId::INVENTED)),
-        name: text("read"),
-        arguments: Arguments::default(),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    };
+    let call = ToolCall::new(CallId::Invented(format!("{}1", CallId::INVENTED)), text("read"), Arguments::default());
     let mut updates = vec![
         Update::Sending(Box::new(sending)),
         Update::Opened { block, opening: OpenedBlock::Text },

@@ -79,14 +79,11 @@ async fn l2_an_image_reaches_the_model_as_an_image_where_the_protocol_takes_it()
     servers.close().await;
     let calling = Message::new(
         Role::Assistant,
-        vec![Block::ToolCall(ToolCall {
-            id: CallId::Given(result.id.clone()),
-            name: result.name.clone(),
-            arguments: Arguments::default(),
-            seal: None,
-            native: None,
-            extra: Default::default(),
-        })],
+        vec![Block::ToolCall(ToolCall::new(
+            CallId::Given(result.id.clone()),
+            result.name.clone(),
+            Arguments::default(),
+        ))],
     );
     let messages = [calling, Message::new(Role::Tool, vec![Block::ToolResult(result)])];
     let messages: Vec<&Message> = messages.iter().collect();

@@ -117,14 +117,7 @@ pub(crate) async fn call_until(
 }
 
 fn tool_call(tool: &str, arguments: &Value) -> ToolCall {
-    ToolCall {
-        id: CallId::Given("c1".to_owned()),
-        name: tool.to_owned(),
-        arguments: Arguments::parse(arguments.to_string()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    }
+    ToolCall::new(CallId::Given("c1".to_owned()), tool, Arguments::parse(arguments.to_string()))
 }
 
 /// Gives the same answer to every question, and records the last one.

@@ -81,15 +81,7 @@ pub(crate) fn excerpt(message: &Message) -> Message {
     let block = |block: &Block| match block {
         Block::Thinking(thinking) => {
             let text = thinking.text().chars().take(QUOTED_CHARS).collect();
-            Block::Thinking(Thinking {
-                content: ThinkingContent::Open { text },
-                source: String::new(),
-                id: None,
-                items: Vec::new(),
-                span: None,
-                native: None,
-                extra: Default::default(),
-            })
+            Block::Thinking(Thinking::new(ThinkingContent::Open { text }, String::new()))
         }
         Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
             Block::Text(Text { text: String::new(), seal: None, native: None, extra: Default::default() })
@@ -325,15 +317,7 @@ mod tests {
         let thinking = |text: String| {
             let content = ThinkingContent::Open { text };
             let source = String::new();
-            Block::Thinking(Thinking {
-                content,
-                source,
-                id: None,
-                items: Vec::new(),
-                span: None,
-                native: None,
-                extra: Default::default(),
-            })
+            Block::Thinking(Thinking::new(content, source))
         };
         let text = |text: &str| {
             Block::Text(Text { text: text.to_owned(), seal: None, native: None, extra: Default::default() })

@@ -6,7 +6,7 @@ use aside_core::message::{Message, Role};
 use aside_engine::SteeringQueue;
 use aside_front::SteeringError;
 
-use crate::start;
+use crate::prompt_attachments;
 
 /// The messages for one turn, as typed.
 pub(super) struct Steering {
@@ -21,7 +21,7 @@ impl Steering {
 
     /// Returns descriptions of the attached files.
     pub(super) fn add(&mut self, text: &str, folder: &Path) -> Result<Vec<String>, SteeringError> {
-        let attached = start::attach(text, None, folder)
+        let attached = prompt_attachments::attach(text, None, folder)
             .map_err(|error| SteeringError { what: error.to_string(), hint: error.hint_text().map(str::to_owned) })?;
         self.queue.push(Message::new(Role::User, attached.blocks));
         self.typed.push(text.to_owned());

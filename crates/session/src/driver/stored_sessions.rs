@@ -12,13 +12,14 @@ use aside_store::{MessageId, SessionId, SqliteStore, Store};
 use super::blocking::{blocking, in_store};
 use super::context_commands::ListedItem;
 use super::next_request::LastCount;
+use super::open::continuation;
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::providers::{Providers, env_var};
 use crate::session_recorder::SessionRecorder;
 use crate::settings::Overrides;
 use crate::stored_session::{self, Continuation};
-use crate::{start, times, usage};
+use crate::{system_prompt, times, usage};
 
 /// How many sessions `/sessions` lists.
 const MAX_LISTED: usize = 20;
@@ -50,7 +51,7 @@ impl Driver {
         let store = Arc::clone(store);
         let resumed = blocking(move || stored_session::resume(&store, id)).await?;
         (self.recorder, self.undone_prompt) = (None, None);
-        let (continuation, mut notices) = super::continuation(&resumed, &self.active.folder, Continuation::Itself);
+        let (continuation, mut notices) = continuation(&resumed, &self.active.folder, Continuation::Itself);
         self.continuation = continuation;
         self.title = resumed.conversation.title.clone();
         notices.extend(self.restore_model(&resumed.conversation).await);
@@ -132,7 +133,7 @@ impl Driver {
                 (self.resumed, self.title) = (None, None);
                 self.front.send(Update::Restored(Vec::new()));
                 let notify = |line: &str| self.front.send(Update::CommandOutput(replies::line(line)));
-                start::restart_session(&mut self.active, &notify).await?;
+                system_prompt::restart_session(&mut self.active, &notify).await?;
                 self.last_count = LastCount::Holds;
                 self.send_status();
                 Ok(CommandOutcome::Silent)

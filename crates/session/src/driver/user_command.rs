@@ -34,14 +34,7 @@ impl Driver {
         };
         let id = format!("{prefix}{}", self.n_user_commands);
         let arguments = Arguments::Json(json!({ "command": command }).to_string());
-        let call = ToolCall {
-            id: CallId::Given(id.clone()),
-            name: TOOL.to_owned(),
-            arguments,
-            seal: None,
-            native: None,
-            extra: Default::default(),
-        };
+        let call = ToolCall::new(CallId::Given(id.clone()), TOOL, arguments);
         self.front.send(Update::ToolStarted(Box::new(call)));
         let cancel = CancellationToken::new();
         let updates = self.front.updates();

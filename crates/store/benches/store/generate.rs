@@ -136,25 +136,17 @@ impl Generator {
             let at = Some(Time(start + exchange as u64 * 60_000));
             let prompt = Text { text: self.text(200), ..Text::default() };
             history.append(Message { at, ..Message::new(Role::User, vec![Block::Text(prompt)]) });
-            let mut blocks = vec![Block::Thinking(Thinking {
-                content: ThinkingContent::Open { text: self.text(thinking) },
-                source: "reasoning_content".to_owned(),
-                id: None,
-                items: Vec::new(),
-                span: None,
-                native: None,
-                extra: Default::default(),
-            })];
+            let mut blocks = vec![Block::Thinking(Thinking::new(
+                ThinkingContent::Open { text: self.text(thinking) },
+                "reasoning_content",
+            ))];
             if exchange % 3 == 0 {
                 let path = self.text(60);
-                blocks.push(Block::ToolCall(ToolCall {
-                    id: CallId::Given(format!("call_{exchange}")),
-                    name: "read_file".to_owned(),
-                    arguments: Arguments::Json(serde_json::json!({ "path": path }).to_string()),
-                    seal: None,
-                    native: None,
-                    extra: Default::default(),
-                }));
+                blocks.push(Block::ToolCall(ToolCall::new(
+                    CallId::Given(format!("call_{exchange}")),
+                    "read_file",
+                    Arguments::Json(serde_json::json!({ "path": path }).to_string()),
+                )));
                 self.reply(&mut history, &model, at, std::mem::take(&mut blocks));
                 let result = ToolResult {
                     id: format!("call_{exchange}"),

@@ -56,26 +56,11 @@ pub(crate) fn text(text: &str) -> Block {
 }
 
 pub(crate) fn thinking(text: &str) -> Block {
-    Block::Thinking(Thinking {
-        content: ThinkingContent::Open { text: text.to_owned() },
-        source: "reasoning_content".to_owned(),
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking::new(ThinkingContent::Open { text: text.to_owned() }, "reasoning_content"))
 }
 
 pub(crate) fn call(name: &str, arguments: &str) -> Block {
-    Block::ToolCall(ToolCall {
-        id: CallId::Given("call_1".to_owned()),
-        name: name.to_owned(),
-        arguments: Arguments::Json(arguments.to_owned()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(CallId::Given("call_1".to_owned()), name, Arguments::Json(arguments.to_owned())))
 }
 
 pub(crate) fn result(content: &str) -> Block {

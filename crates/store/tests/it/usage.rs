@@ -14,13 +14,8 @@ const DAY: u64 = 86_400_000;
 
 fn timed(text: &str, started: u64, ended: u64) -> Block {
     Block::Thinking(Thinking {
-        content: ThinkingContent::Open { text: text.to_owned() },
-        source: "x".to_owned(),
-        id: None,
-        items: Vec::new(),
         span: Some(ThinkingSpan { started: Time(started), ended: Time(ended) }),
-        native: None,
-        extra: Default::default(),
+        ..Thinking::new(ThinkingContent::Open { text: text.to_owned() }, "x")
     })
 }
 

@@ -51,14 +51,7 @@ fn first_messages() -> Vec<Message> {
     };
     let call = |id, arguments| {
         let seal = Some(seal(SealKind::Signature, "sig"));
-        Block::ToolCall(ToolCall {
-            id,
-            name: "read".to_owned(),
-            arguments,
-            seal,
-            native: None,
-            extra: Default::default(),
-        })
+        Block::ToolCall(ToolCall { seal, ..ToolCall::new(id, "read", arguments) })
     };
     let image = Media::image("image/png".to_owned(), "iVBORw0KGgo=".to_owned());
     let origin = Origin::default()

@@ -4,8 +4,10 @@
 use aside_core::mention::escape_mentions_after;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
+use super::copying::copy;
 use super::permission_prompt::PromptOutcome;
-use super::{App, DuringTurn, InputMode, TurnState, copy};
+use super::submit::DuringTurn;
+use super::{App, InputMode, TurnState};
 use crate::bindings::KeyAction;
 use crate::input::editor::KeyHandled;
 use crate::transcript::item::TranscriptItem;

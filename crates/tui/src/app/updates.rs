@@ -1,7 +1,11 @@
 //! Applies updates from the engine.
 
-use aside_core::block::Time;
-use aside_core::event::{ProseKind, Usage};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aside_core::block::{Time, ToolCall, ToolResult};
+use aside_core::event::{BlockId, ProseKind, Usage};
+use aside_core::message::Message;
 use aside_core::terminal_text::terminal_safe_line;
 use aside_core::turn::TurnEnd;
 
@@ -11,7 +15,7 @@ use crate::text::wrap::ellipsize;
 use crate::token_estimate::TokenRate;
 use crate::transcript::StartedCall;
 use crate::transcript::item::TranscriptItem;
-use aside_front::{Command, CommandOutput, OpenedBlock, Status, SteeringError, TerminalAction, Update};
+use aside_front::{Command, CommandOutput, OpenedBlock, Sending, Status, SteeringError, TerminalAction, Update};
 
 impl App {
     pub(super) fn apply_update(&mut self, update: Update) -> Vec<Command> {
@@ -19,35 +23,8 @@ impl App {
             self.heard_at = self.now;
         }
         match update {
-            Update::Sending(sending) => {
-                self.mark_running();
-                self.rate.begin();
-                // The old count belonged to the previous request.
-                self.usage = Usage::default();
-                self.activity = TurnActivity::Waiting;
-                self.thinking_request = match (self.thinking_request, sending.wants_thinking) {
-                    (ThinkingRequest::None | ThinkingRequest::Ignored, true) => ThinkingRequest::Sent,
-                    (ThinkingRequest::None | ThinkingRequest::Ignored, false) => ThinkingRequest::None,
-                    (ThinkingRequest::Sent | ThinkingRequest::Honoured, _) => self.thinking_request,
-                };
-                self.transcript.sending(&sending);
-                self.sending = Some(*sending);
-                // It was about this request.
-                self.status.next = None;
-            }
-            Update::Opened { block, opening } => {
-                self.answer_requested = false;
-                if opening == OpenedBlock::Thinking {
-                    self.thinking_request = ThinkingRequest::Honoured;
-                }
-                self.activity = match &opening {
-                    OpenedBlock::Text => TurnActivity::Writing,
-                    OpenedBlock::Thinking => TurnActivity::Thinking,
-                    OpenedBlock::ToolCall { name } => TurnActivity::Calling(name.clone()),
-                    OpenedBlock::Unmodelled => TurnActivity::None,
-                };
-                self.transcript.opened(block, &opening);
-            }
+            Update::Sending(sending) => self.request_sent(*sending),
+            Update::Opened { block, opening } => self.block_opened(block, &opening),
             Update::Item { block } => self.transcript.item(block),
             Update::Grew { block, text } => {
                 self.rate.push(&text, self.now);
@@ -76,33 +53,12 @@ impl App {
                 self.rate.end();
                 self.transcript.reply_ended(&end);
             }
-            Update::Retrying { after, attempt, why } => {
-                self.mark_running();
-                let wait = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-                let at = self.now.map(|now| Time(now.0.saturating_add(wait)));
-                self.activity = TurnActivity::Retrying { at, attempt, why: terminal_safe_line(&why) };
-            }
+            Update::Retrying { after, attempt, why } => self.retrying(after, attempt, &why),
             Update::TurnNotice(notice) => self.transcript.push_notice(&notice),
-            Update::ToolStarted(call) => {
-                if self.transcript.tool_started(&call) == StartedCall::OfUser {
-                    self.mark_running();
-                    self.user_command = Some(call.id.as_str().to_owned());
-                }
-                self.activity = TurnActivity::Running(call.name);
-            }
+            Update::ToolStarted(call) => self.tool_started(*call),
             Update::ToolOutput { call, tail, n_lines } => self.transcript.tool_output(&call, &tail, n_lines),
-            Update::ToolEnded(result) => {
-                self.transcript.tool_ended(&result);
-                if self.user_command.as_ref() == Some(&result.id) {
-                    return self.user_command_ended();
-                }
-            }
-            Update::Recorded(message) => {
-                if message.begins_turn() && !self.transcript.awaits_recording() {
-                    self.steering.pop_front();
-                }
-                self.transcript.recorded(&message);
-            }
+            Update::ToolEnded(result) => return self.tool_ended(&result),
+            Update::Recorded(message) => self.recorded(&message),
             Update::TurnEnded(end) => return self.turn_ended(&end),
             Update::QuestionAsked(question) => {
                 self.call_for_question(&question.about.tool);
@@ -113,16 +69,7 @@ impl App {
             Update::Compacted { summarised, .. } => {
                 self.transcript.push_output(&CommandOutput::Line(aside_front::wording::compacted(summarised)));
             }
-            Update::Restored(messages) => {
-                let usage = messages.iter().rev().find_map(|message| message.usage);
-                self.usage = usage.unwrap_or_default();
-                // They were about another conversation.
-                (self.sending, self.status.next) = (None, None);
-                self.thinking_request = ThinkingRequest::None;
-                self.rate = TokenRate::default();
-                self.close_find();
-                self.transcript.restore(&messages);
-            }
+            Update::Restored(messages) => self.restored(&messages),
             Update::NotSteered { text, error } => self.not_steered(&text, error),
             Update::NotSent { text, what, hint } => self.not_sent(&text, what, hint),
             Update::Undone(question) => self.undone(&question),
@@ -142,6 +89,78 @@ impl App {
             Update::Suspend => return vec![Command::Terminal(TerminalAction::Suspend)],
         }
         Vec::new()
+    }
+
+    fn request_sent(&mut self, sending: Sending) {
+        self.mark_running();
+        self.rate.begin();
+        // The old count belonged to the previous request.
+        self.usage = Usage::default();
+        self.activity = TurnActivity::Waiting;
+        self.thinking_request = match (self.thinking_request, sending.wants_thinking) {
+            (ThinkingRequest::None | ThinkingRequest::Ignored, true) => ThinkingRequest::Sent,
+            (ThinkingRequest::None | ThinkingRequest::Ignored, false) => ThinkingRequest::None,
+            (ThinkingRequest::Sent | ThinkingRequest::Honoured, _) => self.thinking_request,
+        };
+        self.transcript.sending(&sending);
+        self.sending = Some(sending);
+        // It was about this request.
+        self.status.next = None;
+    }
+
+    fn retrying(&mut self, after: Duration, attempt: u32, why: &str) {
+        self.mark_running();
+        let wait = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        let at = self.now.map(|now| Time(now.0.saturating_add(wait)));
+        self.activity = TurnActivity::Retrying { at, attempt, why: terminal_safe_line(why) };
+    }
+
+    fn block_opened(&mut self, block: BlockId, opening: &OpenedBlock) {
+        self.answer_requested = false;
+        if *opening == OpenedBlock::Thinking {
+            self.thinking_request = ThinkingRequest::Honoured;
+        }
+        self.activity = match opening {
+            OpenedBlock::Text => TurnActivity::Writing,
+            OpenedBlock::Thinking => TurnActivity::Thinking,
+            OpenedBlock::ToolCall { name } => TurnActivity::Calling(name.clone()),
+            OpenedBlock::Unmodelled => TurnActivity::None,
+        };
+        self.transcript.opened(block, opening);
+    }
+
+    fn tool_started(&mut self, call: ToolCall) {
+        if self.transcript.tool_started(&call) == StartedCall::OfUser {
+            self.mark_running();
+            self.user_command = Some(call.id.as_str().to_owned());
+        }
+        self.activity = TurnActivity::Running(call.name);
+    }
+
+    fn tool_ended(&mut self, result: &ToolResult) -> Vec<Command> {
+        self.transcript.tool_ended(result);
+        match self.user_command.as_ref() == Some(&result.id) {
+            true => self.user_command_ended(),
+            false => Vec::new(),
+        }
+    }
+
+    fn recorded(&mut self, message: &Arc<Message>) {
+        if message.begins_turn() && !self.transcript.awaits_recording() {
+            self.steering.pop_front();
+        }
+        self.transcript.recorded(message);
+    }
+
+    fn restored(&mut self, messages: &[Arc<Message>]) {
+        let usage = messages.iter().rev().find_map(|message| message.usage);
+        self.usage = usage.unwrap_or_default();
+        // They were about another conversation.
+        (self.sending, self.status.next) = (None, None);
+        self.thinking_request = ThinkingRequest::None;
+        self.rate = TokenRate::default();
+        self.close_find();
+        self.transcript.restore(messages);
     }
 
     /// What comes next is unknown until the next block begins.

@@ -1,13 +1,13 @@
 //! Handles typed lines: prompts, commands and permission answers.
 
 use super::{InputSource, InputState, PlainSession, PlainTurn, wording};
-use crate::app::{mode_message, next_view, sent_report};
+use crate::app::{mode_message, next_view};
 use aside_core::mention::escape_mentions;
 use aside_core::permission_question::QuestionLayout;
 use aside_core::tool_mode::ToolMode;
 use aside_front::slash_commands::{self, COMMANDS, LocalCommand, ParsedLine};
 
-use aside_front::{Command, CommandOutput, PendingQuestion, PermissionAnswer, TerminalAction};
+use aside_front::{Command, CommandOutput, PendingQuestion, PermissionAnswer, TerminalAction, sent_report};
 
 impl PlainSession {
     /// Handles an entered line.

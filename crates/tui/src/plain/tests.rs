@@ -1,13 +1,14 @@
 use std::time::Duration;
 
 use aside_core::block::{
-    Arguments, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time, ToolCall, ToolResult,
+    Arguments, Block, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time, ToolCall,
+    ToolResult,
 };
-use aside_core::event::{Ending, ReplyEnd};
+use aside_core::event::{Ending, ProseKind, ReplyEnd};
 use expect_test::{Expect, expect};
 
 use super::*;
-use aside_front::{PermissionAnswer, QuestionId, TerminalAction};
+use aside_front::{OpenedBlock, PermissionAnswer, QuestionId, TerminalAction};
 
 struct TestSession {
     plain: PlainSession,
@@ -66,15 +67,7 @@ fn close(block: u32, value: Block) -> Update {
 fn thinking(text: &str) -> Block {
     let span = ThinkingSpan { started: Time(1000), ended: Time(13_000) };
     let content = ThinkingContent::Open { text: text.into() };
-    Block::Thinking(Thinking {
-        content,
-        source: "x".into(),
-        id: None,
-        items: Vec::new(),
-        span: Some(span),
-        native: None,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking { span: Some(span), ..Thinking::new(content, "x") })
 }
 
 fn text_block(text: &str) -> Block {
@@ -187,14 +180,7 @@ fn t9_model_text_is_not_executed_by_the_terminal() {
 
 #[test]
 fn t13_tools_and_questions_are_printed_as_lines() {
-    let call = ToolCall {
-        id: CallId::Given("c1".into()),
-        name: "edit".into(),
-        arguments: Arguments::parse(r#"{"path":"src/a.rs"}"#.into()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    };
+    let call = ToolCall::new(CallId::Given("c1".into()), "edit", Arguments::parse(r#"{"path":"src/a.rs"}"#.into()));
     let result = |content: &str, is_error| ToolResult {
         id: "c1".into(),
         name: "edit".into(),

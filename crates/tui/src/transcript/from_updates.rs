@@ -1,5 +1,4 @@
-//! Turns engine updates into transcript items. A stored history takes the same path, so that a
-//! restored session looks the same.
+//! Turns engine updates into transcript items.
 
 use std::sync::Arc;
 
@@ -12,9 +11,9 @@ use aside_front::wording::{self, HintStyle, Severity};
 use super::item::TranscriptItem;
 use super::thinking::ThinkingBlock;
 use super::tool::ToolBlock;
-use super::{BlockPosition, ScrollPos, Transcript};
-use crate::text::{LazyText, MarkdownView, SharedText, TextRole};
-use aside_front::{CommandOutput, OpenedBlock, SENT_CALL_PREFIX, Sending, USER_CALL_PREFIX};
+use super::{BlockPosition, Transcript};
+use crate::text::{LazyText, SharedText, TextRole};
+use aside_front::{OpenedBlock, SENT_CALL_PREFIX, Sending, USER_CALL_PREFIX};
 
 /// Who made a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub enum StartedCall {
 }
 
 /// Shown where the user asked for the answer instead of more thinking.
-const ANSWER_NOW_NOTICE: &str = "asked for the answer now";
+pub(super) const ANSWER_NOW_NOTICE: &str = "asked for the answer now";
 
 impl Transcript {
     /// Shows a prompt before the engine has recorded it.
@@ -44,7 +43,7 @@ impl Transcript {
         self.unrecorded_prompts = self.unrecorded_prompts.saturating_sub(1);
     }
 
-    fn begin_turn(&mut self) {
+    pub(super) fn begin_turn(&mut self) {
         self.turn_start = self.items.len();
         self.calls.clear();
     }
@@ -75,7 +74,7 @@ impl Transcript {
     }
 
     /// The end of the text item that the reply has just written, if any.
-    fn preceding_text(&self) -> Option<BlockPosition> {
+    pub(super) fn preceding_text(&self) -> Option<BlockPosition> {
         let item = self.items.len().checked_sub(1).filter(|last| *last >= self.reply_start)?;
         match self.items.get(item) {
             Some(TranscriptItem::Text(text)) => Some(BlockPosition { item, from: text.len() }),
@@ -213,7 +212,7 @@ impl Transcript {
     }
 
     /// Adds a finished block: from a history, or one that was never opened.
-    fn push_block(&mut self, block: &Block) {
+    pub(super) fn push_block(&mut self, block: &Block) {
         if let Block::ToolCall(call) = block {
             self.calls.insert(call.id.as_str().to_owned(), self.items.len());
         }
@@ -255,7 +254,7 @@ impl Transcript {
     }
 
     /// The last item of the turn that is not a notice.
-    fn last_block(&mut self) -> Option<&mut TranscriptItem> {
+    pub(super) fn last_block(&mut self) -> Option<&mut TranscriptItem> {
         let items = self.items.iter_mut().skip(self.turn_start).rev();
         items.into_iter().find(|item| !matches!(item, TranscriptItem::Notice(_) | TranscriptItem::Output(_)))
     }
@@ -392,7 +391,7 @@ impl Transcript {
     }
 
     /// The user gets nothing else, so the thinking stays open.
-    fn keep_last_thinking_open(&mut self) {
+    pub(super) fn keep_last_thinking_open(&mut self) {
         let last = self.items.iter_mut().skip(self.turn_start).rev().find_map(|item| match item {
             TranscriptItem::Thinking(thinking) => Some(thinking),
             TranscriptItem::User(_)
@@ -403,112 +402,6 @@ impl Transcript {
         });
         if let Some(thinking) = last {
             thinking.keep_open_when_done();
-        }
-    }
-
-    pub fn push_output(&mut self, output: &CommandOutput) {
-        let item = match output {
-            CommandOutput::Line(text) => TranscriptItem::notice(TextRole::Muted, text),
-            CommandOutput::Error { what, hint } => {
-                let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-                TranscriptItem::notice(TextRole::Error, &format!("{what}{hint}"))
-            }
-            CommandOutput::Markdown(_) | CommandOutput::Table { .. } => {
-                TranscriptItem::Output(MarkdownView::new(&output_markdown(output).unwrap_or_default()))
-            }
-            CommandOutput::Titled { command, page } => {
-                let Some(text) = output_markdown(page).filter(|_| is_page(page)) else {
-                    return self.push_output(page);
-                };
-                let title = format!("**{}**", escape_markdown(command.trim()));
-                TranscriptItem::Output(MarkdownView::new(&format!("{title}\n\n{text}")))
-            }
-        };
-        self.push(item);
-    }
-
-    /// Replaces the transcript with a history.
-    pub fn restore(&mut self, messages: &[Arc<Message>]) {
-        self.items.clear();
-        self.laid_out.clear();
-        self.message_starts.clear();
-        self.blocks.clear();
-        self.calls.clear();
-        (self.top, self.follow, self.focus, self.unrecorded_prompts) = (ScrollPos::default(), true, None, 0);
-        self.hint_item = None;
-        let nudges: Vec<bool> = messages.iter().map(|message| message.is_answer_now()).collect();
-        for (at, message) in messages.iter().enumerate() {
-            self.message_starts.push(self.items.len());
-            match message.role {
-                Role::System => (),
-                Role::User if message.is_answer_now() => {
-                    self.push(TranscriptItem::notice(TextRole::Muted, ANSWER_NOW_NOTICE))
-                }
-                Role::User => {
-                    self.begin_turn();
-                    self.push_user(message);
-                }
-                Role::Assistant => self.push_reply(message, nudges.get(at + 1) == Some(&true)),
-                Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
-            }
-        }
-        for item in &mut self.items {
-            if let TranscriptItem::Tool(tool) = item {
-                tool.settle();
-            }
-        }
-        self.turn_start = self.items.len();
-    }
-
-    fn push_user(&mut self, message: &Message) {
-        let parts = message.blocks.iter().map(|block| match block {
-            Block::Text(text) => text.text.clone(),
-            Block::Media(media) => media.describe(),
-            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => {
-                "[something else]".to_owned()
-            }
-        });
-        let text = parts.collect::<Vec<_>>().join("\n");
-        self.push(TranscriptItem::user(&text));
-    }
-
-    /// A reply that was interrupted by answer-now continues in the next message.
-    fn push_reply(&mut self, message: &Arc<Message>, continues: bool) {
-        self.reply_start = self.items.len();
-        let only_thinking = !message.blocks.is_empty()
-            && message.blocks.iter().all(|block| matches!(block, Block::Thinking(_)))
-            && message
-                .blocks
-                .iter()
-                .any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
-        for (at, block) in message.blocks.iter().enumerate() {
-            let shared = || LazyText::shared(SharedText::new(message, at));
-            match block {
-                Block::Thinking(thinking) => {
-                    self.push(TranscriptItem::Thinking(Box::new(ThinkingBlock::restored(thinking, shared()))));
-                }
-                Block::Text(_) if self.preceding_text().is_none() => self.push(TranscriptItem::Text(shared())),
-                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
-                    self.push_block(block)
-                }
-            }
-        }
-        if message.interrupted
-            && let Some(TranscriptItem::Thinking(thinking)) = self.last_block()
-        {
-            thinking.interrupt(None);
-        }
-        if continues {
-            return;
-        }
-        if message.interrupted {
-            self.push(TranscriptItem::notice(TextRole::Warning, "interrupted"));
-        } else if only_thinking {
-            self.keep_last_thinking_open();
-            let for_length = message.ending == Some(Ending::Length);
-            if let Some((role, text)) = turn_end_notice(&TurnEnd::ThinkingOnly { for_length }) {
-                self.push(TranscriptItem::notice(role, &text));
-            }
         }
     }
 }
@@ -528,45 +421,6 @@ fn finished_item(block: &Block) -> Option<TranscriptItem> {
             TranscriptItem::notice(TextRole::Muted, "the provider sent something aside does not know; it is kept")
         }
     })
-}
-
-fn is_page(output: &CommandOutput) -> bool {
-    matches!(output, CommandOutput::Markdown(_) | CommandOutput::Table { .. })
-}
-
-/// Output as Markdown; none for an error.
-pub(crate) fn output_markdown(output: &CommandOutput) -> Option<String> {
-    match output {
-        CommandOutput::Line(text) => Some(text.lines().map(escape_markdown).collect::<Vec<_>>().join("\n\n")),
-        CommandOutput::Markdown(text) => Some(text.clone()),
-        CommandOutput::Table { head, rows } => Some(markdown_table(head, rows)),
-        CommandOutput::Titled { page, .. } => output_markdown(page),
-        CommandOutput::Error { .. } => None,
-    }
-}
-
-/// Table cells are data, so Markdown in them is escaped.
-pub(crate) fn escape_markdown(cell: &str) -> String {
-    let mut out = String::with_capacity(cell.len());
-    // Before escaping: a backslash would break up an escape sequence and make half of it visible.
-    for letter in aside_core::terminal_text::terminal_safe(cell).chars() {
-        if letter.is_ascii_punctuation() {
-            out.push('\\');
-        }
-        out.push(if letter == '\n' { ' ' } else { letter });
-    }
-    out
-}
-
-fn markdown_table(head: &[String], rows: &[Vec<String>]) -> String {
-    let row = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| escape_markdown(cell)).collect();
-        format!("| {} |\n", cells.join(" | "))
-    };
-    let mut out = row(head);
-    out.push_str(&format!("|{}\n", "---|".repeat(head.len())));
-    rows.iter().for_each(|cells| out.push_str(&row(cells)));
-    out
 }
 
 pub(crate) fn notice_text(notice: &TurnNotice) -> String {

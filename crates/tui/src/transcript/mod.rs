@@ -1,8 +1,10 @@
 //! The transcript: a list of items of which only the visible part is laid out, so that the cost of
 //! a frame does not depend on its length.
 
+mod command_output;
 pub mod diff;
 pub(crate) mod find;
+mod from_history;
 mod from_updates;
 pub mod item;
 mod loop_notice;
@@ -26,9 +28,10 @@ use crate::paint::{clear, paint_row};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::{HighlightedRows, Row, RowBackground, Span, TextRole};
 use crate::theme::{Motion, Theme};
+pub(crate) use command_output::{escape_markdown, output_markdown};
 use find::MarkedWords;
 pub use from_updates::StartedCall;
-pub(crate) use from_updates::{escape_markdown, notice_text, output_markdown, turn_end_notice};
+pub(crate) use from_updates::{notice_text, turn_end_notice};
 use item::TranscriptItem;
 use scroll::{ScrollPos, SectionId};
 use thinking::ThinkingShape;

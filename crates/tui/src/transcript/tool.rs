@@ -15,17 +15,7 @@ use crate::text::wrap::ellipsize;
 use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
 use aside_front::command_result::{command_lines, without_status};
 use aside_front::diff_lines::changed;
-
-/// Arguments that describe a call, the most useful first.
-const SUBJECT_ARGUMENTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
-
-/// How results begin that aside wrote itself. The model gets them as text, and the store keeps only
-/// that text.
-const SYNTHETIC_RESULTS: [(&str, ToolState); 3] = [
-    ("denied", ToolState::Denied),
-    ("stopped by the user", ToolState::Stopped),
-    ("interrupted before it was allowed", ToolState::NotRun),
-];
+use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS};
 
 /// Lines shown of a command that runs or has succeeded.
 const COMMAND_LINES: usize = 5;
@@ -34,22 +24,6 @@ const COMMAND_LINES: usize = 5;
 const MIN_NAME: usize = 8;
 /// From this width on there is room for the subject and the output size.
 const ROOM_FOR_BOTH: usize = 60;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolState {
-    /// The model is still writing the arguments.
-    Streaming,
-    Waiting,
-    Running,
-    Done,
-    Failed,
-    /// The user or a rule denied it.
-    Denied,
-    /// The user stopped the turn while it ran.
-    Stopped,
-    /// The turn ended before it ran.
-    NotRun,
-}
 
 /// How much is shown below the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +39,7 @@ pub struct ToolBlock {
     name: String,
     subject: String,
     arguments: String,
-    state: ToolState,
+    state: CallState,
     began: Option<Time>,
     duration_ms: Option<u64>,
     output: Option<PlainText>,
@@ -104,7 +78,7 @@ impl ToolBlock {
             name: terminal_safe_line(name),
             subject: String::new(),
             arguments: String::new(),
-            state: ToolState::Streaming,
+            state: CallState::Streaming,
             began: None,
             duration_ms: None,
             output: None,
@@ -147,13 +121,13 @@ impl ToolBlock {
         self.arguments = escape_unsafe(text);
         self.purpose = purpose(text);
         (self.partial, self.streamed_rows) = (None, Vec::new());
-        if self.state == ToolState::Streaming {
-            self.state = ToolState::Waiting;
+        if self.state == CallState::Streaming {
+            self.state = CallState::Waiting;
         }
     }
 
     pub fn start(&mut self, now: Option<Time>) {
-        self.state = ToolState::Running;
+        self.state = CallState::Running;
         self.began = now;
     }
 
@@ -163,7 +137,7 @@ impl ToolBlock {
     }
 
     pub fn is_running(&self, name: &str) -> bool {
-        self.state == ToolState::Running && self.name == terminal_safe_line(name)
+        self.state == CallState::Running && self.name == terminal_safe_line(name)
     }
 
     pub fn is_about(&self, about: &str) -> bool {
@@ -174,22 +148,17 @@ impl ToolBlock {
         if let (Some(began), Some(now)) = (self.began, now) {
             self.duration_ms = Some(now.0.saturating_sub(began.0));
         }
-        let known = SYNTHETIC_RESULTS.iter().find(|(begins, _)| result.content.starts_with(begins));
-        self.state = match (result.is_error, known) {
-            (false, _) => ToolState::Done,
-            (true, None) => ToolState::Failed,
-            (true, Some((_, state))) => *state,
-        };
+        self.state = CallState::of_result(result.is_error, &result.content);
         self.live = None;
         let described = result.described();
         let shown = match self.purpose {
-            ToolPurpose::Command if self.state == ToolState::Done => without_status(&described),
+            ToolPurpose::Command if self.state == CallState::Done => without_status(&described),
             ToolPurpose::Command | ToolPurpose::Write { .. } | ToolPurpose::Other => &described,
         };
         let mut output = PlainText::output(shown);
         if self.purpose == ToolPurpose::Command {
             self.n_output_lines = Some(command_lines(&described));
-            if self.state == ToolState::Done {
+            if self.state == CallState::Done {
                 output = output.with_part_lines(COMMAND_LINES);
             }
         }
@@ -201,10 +170,7 @@ impl ToolBlock {
 
     /// The turn is over, so calls that have not run never will.
     pub fn settle(&mut self) {
-        match self.state {
-            ToolState::Streaming | ToolState::Waiting | ToolState::Running => self.state = ToolState::NotRun,
-            ToolState::Done | ToolState::Failed | ToolState::Denied | ToolState::Stopped | ToolState::NotRun => (),
-        }
+        self.state = self.state.settled();
     }
 
     pub fn has_output(&self) -> bool {
@@ -228,14 +194,14 @@ impl ToolBlock {
     /// Whether there is something to see before the call has ended.
     fn shows_progress(&self) -> bool {
         match self.state {
-            ToolState::Streaming => self.partial.as_ref().is_some_and(|partial| !partial.is_empty()),
-            ToolState::Running => self.live.is_some(),
-            ToolState::Waiting
-            | ToolState::Done
-            | ToolState::Failed
-            | ToolState::Denied
-            | ToolState::Stopped
-            | ToolState::NotRun => false,
+            CallState::Streaming => self.partial.as_ref().is_some_and(|partial| !partial.is_empty()),
+            CallState::Running => self.live.is_some(),
+            CallState::Waiting
+            | CallState::Done
+            | CallState::Failed
+            | CallState::Denied
+            | CallState::Stopped
+            | CallState::NotRun => false,
         }
     }
 
@@ -248,8 +214,8 @@ impl ToolBlock {
             Some(shape) => shape,
             // Changes and failures open by themselves.
             None => {
-                let is_bad = matches!(self.state, ToolState::Failed | ToolState::Denied);
-                let is_command = self.purpose == ToolPurpose::Command && self.state == ToolState::Done;
+                let is_bad = matches!(self.state, CallState::Failed | CallState::Denied);
+                let is_command = self.purpose == ToolPurpose::Command && self.state == CallState::Done;
                 let is_seen =
                     self.visible_output().is_some_and(|out| is_bad || is_command || out.kind() == PlainTextKind::Diff);
                 if is_seen || self.shows_progress() { ToolShape::Part } else { ToolShape::Header }
@@ -293,12 +259,12 @@ impl ToolBlock {
 
     pub fn header(&self, context: &RenderContext) -> Row {
         let (mark, role) = match self.state {
-            ToolState::Streaming | ToolState::Running => (context.spinner(), TextRole::Accent),
-            ToolState::Waiting => ("○", TextRole::Muted),
-            ToolState::Done => ("✓", TextRole::Success),
-            ToolState::Failed => ("✗", TextRole::Error),
-            ToolState::Denied => ("✗", TextRole::Warning),
-            ToolState::Stopped | ToolState::NotRun => ("○", TextRole::Warning),
+            CallState::Streaming | CallState::Running => (context.spinner(), TextRole::Accent),
+            CallState::Waiting => ("○", TextRole::Muted),
+            CallState::Done => ("✓", TextRole::Success),
+            CallState::Failed => ("✗", TextRole::Error),
+            CallState::Denied => ("✗", TextRole::Warning),
+            CallState::Stopped | CallState::NotRun => ("○", TextRole::Warning),
         };
         let arrow = if self.is_open() { "▼ " } else { "▶ " };
         let marks = width_of(arrow) + width_of(mark) + 1;
@@ -329,14 +295,14 @@ impl ToolBlock {
     /// The size of the output.
     fn size_text(&self) -> String {
         let so_far = match (self.state, &self.partial, &self.live) {
-            (ToolState::Streaming, Some(partial), _) if !partial.is_empty() => Some(partial.n_lines() as u64),
-            (ToolState::Running, _, Some((_, n_lines))) => Some(*n_lines),
+            (CallState::Streaming, Some(partial), _) if !partial.is_empty() => Some(partial.n_lines() as u64),
+            (CallState::Running, _, Some((_, n_lines))) => Some(*n_lines),
             _ => None,
         };
         if let Some(n_lines) = so_far {
             return format!(" · {}", counted(n_lines, "line"));
         }
-        let is_real_output = matches!(self.state, ToolState::Done | ToolState::Failed);
+        let is_real_output = matches!(self.state, CallState::Done | CallState::Failed);
         let Some(output) = self.output.as_ref().filter(|_| is_real_output) else { return String::new() };
         let (added, removed) = self.changed;
         let n_lines = match self.purpose {
@@ -354,13 +320,13 @@ impl ToolBlock {
     /// The status and the duration.
     fn status_text(&self, now: Option<Time>) -> String {
         let (word, ms) = match self.state {
-            ToolState::NotRun => (" · not run", None),
-            ToolState::Failed => (" · failed", self.duration_ms),
-            ToolState::Denied => (" · denied", None),
-            ToolState::Stopped => (" · stopped", self.duration_ms),
-            ToolState::Done => ("", self.duration_ms),
-            ToolState::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
-            ToolState::Streaming | ToolState::Waiting => ("", None),
+            CallState::NotRun => (" · not run", None),
+            CallState::Failed => (" · failed", self.duration_ms),
+            CallState::Denied => (" · denied", None),
+            CallState::Stopped => (" · stopped", self.duration_ms),
+            CallState::Done => ("", self.duration_ms),
+            CallState::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
+            CallState::Streaming | CallState::Waiting => ("", None),
         };
         let ms = ms.filter(|ms| *ms >= 1000);
         format!("{word}{}", ms.map(|ms| format!(" · {}", duration(ms))).unwrap_or_default())
@@ -391,7 +357,7 @@ impl ToolBlock {
 
     /// The newest lines of the arguments or of the output.
     fn progress_rows(&mut self, width: usize) -> HighlightedRows<'_> {
-        if let (ToolState::Running, Some((live, _))) = (self.state, &mut self.live) {
+        if let (CallState::Running, Some((live, _))) = (self.state, &mut self.live) {
             return live.body(width, Extent::All);
         }
         self.streamed_rows.clear();

@@ -49,20 +49,7 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     let context = context(app);
     let effort = effort(app);
     let mut parts: Vec<StatusPart> = Vec::new();
-    let model = app.model();
-    if !model.is_empty() {
-        // A long model name leaves room for the context usage and the effort.
-        let total_width = |parts: &[&Option<StatusPart>]| -> usize {
-            parts.iter().filter_map(|part| part.as_ref()).map(|part| width_of(SEPARATOR) + width_of(&part.text)).sum()
-        };
-        let both = width.saturating_sub(total_width(&[&context, &effort]));
-        let room = if both >= FULL_NAME { both } else { width.saturating_sub(total_width(&[&context])).max(MIN_NAME) };
-        parts.push(StatusPart {
-            role: TextRole::Accent,
-            text: ellipsize(&terminal_safe_line(model), room),
-            kind: StatusPartKind::Name,
-        });
-    }
+    parts.extend(model_part(app, width, context.as_ref(), effort.as_ref()));
     // Also as text: colour alone is not accessible.
     if app.thinking_request == ThinkingRequest::Ignored {
         parts.push(StatusPart {
@@ -72,28 +59,13 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         });
     }
     parts.extend(context);
-    let mode = app.status.mode.map(|mode| match mode {
-        ToolMode::Ask => figure("ask".to_owned()),
-        ToolMode::AcceptEdits => {
-            StatusPart { role: TextRole::Warning, text: "accept edits".to_owned(), kind: StatusPartKind::Figure }
-        }
-        ToolMode::ReadOnly => figure("read only".to_owned()),
-    });
+    let mode = app.status.mode.map(mode_part);
     // A mode that the user must not forget counts more than the effort.
     match app.status.mode {
         Some(ToolMode::AcceptEdits | ToolMode::ReadOnly) => parts.extend(mode.into_iter().chain(effort)),
         Some(ToolMode::Ask) | None => parts.extend(effort.into_iter().chain(mode)),
     }
-    parts.extend(app.status.tier.map(|tier| match tier {
-        Tier::None => {
-            StatusPart { role: TextRole::Warning, text: "unconfined".to_owned(), kind: StatusPartKind::Figure }
-        }
-        Tier::Seatbelt | Tier::Kernel | Tier::Strong => StatusPart {
-            role: TextRole::Muted,
-            text: format!("sandbox {tier}"),
-            kind: StatusPartKind::Labelled { short: tier.to_string() },
-        },
-    }));
+    parts.extend(app.status.tier.map(tier_part));
     let branch = app.status.branch.as_ref().map(|branch| format!(" ({branch})")).unwrap_or_default();
     parts.extend(app.status.folder.as_ref().map(|folder| StatusPart {
         role: TextRole::Muted,
@@ -111,6 +83,46 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     };
     parts.extend(named.into_iter().flatten().map(name));
     fit(parts, width)
+}
+
+/// A long model name leaves room for the context usage and the effort.
+fn model_part(
+    app: &App,
+    width: usize,
+    context: Option<&StatusPart>,
+    effort: Option<&StatusPart>,
+) -> Option<StatusPart> {
+    let model = app.model();
+    if model.is_empty() {
+        return None;
+    }
+    let part_width = |part: Option<&StatusPart>| part.map_or(0, |part| width_of(SEPARATOR) + width_of(&part.text));
+    let both = width.saturating_sub(part_width(context) + part_width(effort));
+    let room = if both >= FULL_NAME { both } else { width.saturating_sub(part_width(context)).max(MIN_NAME) };
+    let text = ellipsize(&terminal_safe_line(model), room);
+    Some(StatusPart { role: TextRole::Accent, text, kind: StatusPartKind::Name })
+}
+
+fn mode_part(mode: ToolMode) -> StatusPart {
+    let (role, text) = match mode {
+        ToolMode::Ask => (TextRole::Muted, "ask"),
+        ToolMode::AcceptEdits => (TextRole::Warning, "accept edits"),
+        ToolMode::ReadOnly => (TextRole::Muted, "read only"),
+    };
+    StatusPart { role, text: text.to_owned(), kind: StatusPartKind::Figure }
+}
+
+fn tier_part(tier: Tier) -> StatusPart {
+    match tier {
+        Tier::None => {
+            StatusPart { role: TextRole::Warning, text: "unconfined".to_owned(), kind: StatusPartKind::Figure }
+        }
+        Tier::Seatbelt | Tier::Kernel | Tier::Strong => StatusPart {
+            role: TextRole::Muted,
+            text: format!("sandbox {tier}"),
+            kind: StatusPartKind::Labelled { short: tier.to_string() },
+        },
+    }
 }
 
 /// A name shortened below this width is left out.

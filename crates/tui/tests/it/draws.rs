@@ -89,8 +89,7 @@ impl FuzzScreen {
     fn result(&mut self, text: &str, is_error: bool) {
         let arguments = Arguments::parse(text.to_owned());
         let id = CallId::Given("c".into());
-        let call =
-            ToolCall { id, name: text.to_owned(), arguments, seal: None, native: None, extra: Default::default() };
+        let call = ToolCall::new(id, text, arguments);
         self.update(Update::Closed { block: BlockId(0), value: Box::new(Block::ToolCall(call)) });
         self.frame();
         let result =

@@ -71,14 +71,11 @@ fn t24_a_command_line_looks_like_a_running_tool_and_ends_like_one() {
     term.key(KeyCode::Enter);
     assert_eq!(term.sent, [Command::Shell { command: "make all".into(), output: ShellOutput::User }]);
     let id = format!("{USER_CALL_PREFIX}1");
-    term.update(Update::ToolStarted(Box::new(ToolCall {
-        id: CallId::Given(id.clone()),
-        name: "shell".into(),
-        arguments: Arguments::Json(r#"{"command":"make all"}"#.into()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    })));
+    term.update(Update::ToolStarted(Box::new(ToolCall::new(
+        CallId::Given(id.clone()),
+        "shell",
+        Arguments::Json(r#"{"command":"make all"}"#.into()),
+    ))));
     term.update(Update::ToolOutput { call: id.clone(), tail: "first\n".into(), n_lines: 1 });
     let screen = term.screen();
     assert!(screen.contains("shell make all") && screen.contains("first") && screen.contains("Esc stops"), "{screen}");

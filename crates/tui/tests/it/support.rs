@@ -309,15 +309,7 @@ fn style_name(style: Style) -> String {
 
 pub(crate) fn thinking(text: &str, span: Option<ThinkingSpan>) -> Thinking {
     let content = ThinkingContent::Open { text: text.into() };
-    Thinking {
-        content,
-        source: "reasoning_content".into(),
-        id: None,
-        items: Vec::new(),
-        span,
-        native: None,
-        extra: Default::default(),
-    }
+    Thinking { span, ..Thinking::new(content, "reasoning_content") }
 }
 
 pub(crate) fn hidden() -> Thinking {
@@ -331,14 +323,7 @@ pub(crate) fn text_block(text: &str) -> Block {
 }
 
 pub(crate) fn call(id: &str, name: &str, arguments: &str) -> Block {
-    Block::ToolCall(ToolCall {
-        id: CallId::Given(id.into()),
-        name: name.into(),
-        arguments: Arguments::parse(arguments.into()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::ToolCall(ToolCall::new(CallId::Given(id.into()), name, Arguments::parse(arguments.into())))
 }
 
 /// The request that most tests send.

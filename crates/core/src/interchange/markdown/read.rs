@@ -183,15 +183,7 @@ impl<'a> MarkdownReader<'a> {
         }
         let about = Raw::of(json).ok().map(read_thinking);
         let content = ThinkingContent::Open { text };
-        let bare = Thinking {
-            content: content.clone(),
-            source: String::new(),
-            id: None,
-            items: Vec::new(),
-            span: None,
-            native: None,
-            extra: Default::default(),
-        };
+        let bare = Thinking::new(content.clone(), String::new());
         Some(Block::Thinking(about.map_or(bare, |about| Thinking { content, ..about })))
     }
 
@@ -231,14 +223,11 @@ impl<'a> MarkdownReader<'a> {
         let member_text = |name: &str| Raw::of(json).ok().and_then(|raw| text_member(raw, name)).unwrap_or_default();
         let broken = Raw::of(json).is_ok_and(|raw| member(raw, "broken").is_some());
         let content = self.fenced();
-        Block::ToolCall(ToolCall {
-            id: CallId::from_stored(member_text("id")),
-            name: member_text("name"),
-            arguments: if broken { Arguments::Broken(content) } else { Arguments::parse(content).canonical() },
-            seal: None,
-            native: None,
-            extra: Default::default(),
-        })
+        Block::ToolCall(ToolCall::new(
+            CallId::from_stored(member_text("id")),
+            member_text("name"),
+            if broken { Arguments::Broken(content) } else { Arguments::parse(content).canonical() },
+        ))
     }
 
     fn result(&mut self, json: &str) -> Block {

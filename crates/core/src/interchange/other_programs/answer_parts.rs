@@ -9,7 +9,6 @@ use crate::block::{
     Unmodelled,
 };
 use crate::dialect::Dialect;
-use crate::extra::Extra;
 use crate::json_text::{ObjectWriter, canonical, list_of, quote};
 use crate::protocol::Protocol;
 
@@ -166,12 +165,8 @@ fn block(part: AnswerPart, source: &str) -> Option<Block> {
         }
         AnswerPart::Thinking(thinking) => Block::Thinking(thinking_block(thinking, source)?),
         AnswerPart::Call { id, name, arguments, signature } => Block::ToolCall(ToolCall {
-            id: CallId::from_stored(id),
-            name,
-            arguments: Arguments::parse(arguments).canonical(),
             seal: seal(SealKind::Signature, signature),
-            native: None,
-            extra: Extra::default(),
+            ..ToolCall::new(CallId::from_stored(id), name, Arguments::parse(arguments).canonical())
         }),
         AnswerPart::Item(json) => {
             let json = canonical(&json).into_owned();
@@ -193,7 +188,7 @@ fn thinking_block(part: ThinkingPart, source: &str) -> Option<Thinking> {
         (false, false) => ThinkingContent::Open { text },
     };
     let source = own_source.unwrap_or_else(|| if is_redacted { "redacted_thinking" } else { source }.to_owned());
-    Some(Thinking { content, source, id: None, items, span, native: None, extra: Extra::default() })
+    Some(Thinking { items, span, ..Thinking::new(content, source) })
 }
 
 fn seal(kind: SealKind, payload: Option<String>) -> Option<Seal> {

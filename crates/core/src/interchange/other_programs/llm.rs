@@ -132,7 +132,7 @@ impl<'t> LlmSession<'_, 't> {
             let facts = AnswerFacts::of(turn);
             let parent = |hash: &String| messages.get(hash).and_then(|row| text(*row, "parent_hash"));
             let chain = std::iter::successors(text(turn, "tip_message_hash"), parent);
-            // Hashes of a hostile file may form a circle.
+            // Hashes of a hostile file may form a cycle.
             let mut new: Vec<String> =
                 chain.take_while(|hash| !logged.contains_key(hash)).take(messages.len()).collect();
             let before = match new.last() {

@@ -12,11 +12,12 @@ use super::source_digest::SourceDigest;
 use super::types::{ChatChoice, ChatChunk};
 use crate::block::SealKind;
 use crate::dialect::{FinishRules, ReadRules, Rules};
-use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
+use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, Sink};
 use crate::frame::Framing;
 use crate::json_text::{
     JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact, each_element, each_member, member, parse, text_member,
 };
+use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::{keep_error, read_bare_error};
 use crate::wire::extra_in::{ExtraNames, ExtraReader, RepeatedMember};
 use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
@@ -149,21 +150,17 @@ impl ChatDecoder {
         self.compare_sources(sink);
         self.extra.finish(sink);
         let reason = self.finish_reason.take();
-        let clean = self.once.done || reason.is_some();
-        let ending = match reason.as_deref().map(ending_from_reason) {
-            Some(Ending::Stop) if self.once.refusal => Ending::Refusal,
-            Some(Ending::Stop) if called && self.finish.calls_override => Ending::ToolCalls,
-            Some(ending) => ending,
-            None if clean || self.error.is_some() => Ending::Unsaid,
-            None => Ending::CutOff,
-        };
+        let is_refused = |ending: &Ending| *ending == Ending::Stop && self.once.refusal;
+        let ending = reason.as_deref().map(ending_from_reason);
+        let ending = ending.map(|ending| if is_refused(&ending) { Ending::Refusal } else { ending });
         let mut error = self.error.take();
         if let Some(reason) = reason.filter(|reason| self.finish.errors.contains(reason)) {
             error.get_or_insert_with(|| {
                 ProviderError::new(format!("the provider ended the reply with `{reason}`")).with_code(reason)
             });
         }
-        Finished(ReplyEnd { ending, error })
+        let called = called && self.finish.calls_override;
+        EndOfInput { reason: ending, called, is_complete: self.once.done, error }.finished()
     }
 
     fn usage(&mut self, usage: Raw<'_>, sink: &mut dyn Sink) {

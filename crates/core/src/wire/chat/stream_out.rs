@@ -7,7 +7,7 @@ use super::detail_out::DetailOut;
 use super::reply_members::{chunk_head, finish_reason, kept_extra, opaque_member, seal_extra, usage_json};
 use super::thinking_carrier::{ContentState, ThinkingCarrier, ThinkingTags, carrier_for, dialect_detail_list};
 use crate::dialect::{Carrier, Rules};
-use crate::event::{BlockOpening, Ending, Event, ProseKind, ReplyEnd, Usage};
+use crate::event::{BlockOpening, Event, ProseKind, ReplyEnd, Usage};
 use crate::json_text::{ObjectWriter, Raw, quote};
 use crate::tags::TagStart;
 use crate::wire::ReplyHead;
@@ -409,18 +409,8 @@ impl ChatWriter {
         if let Some(usage) = usage {
             out.data(&format!(r#"{},"choices":[],"usage":{usage}}}"#, self.head));
         }
-        match &end.ending {
-            Ending::CutOff => (),
-            Ending::Unsaid if error.is_some() => (),
-            Ending::Unsaid
-            | Ending::Stop
-            | Ending::Length
-            | Ending::ToolCalls
-            | Ending::ContentFilter
-            | Ending::Refusal
-            | Ending::Pause
-            | Ending::Error
-            | Ending::Unrecognized(_) => out.data("[DONE]"),
+        if end.has_last_frame() {
+            out.data("[DONE]");
         }
     }
 }

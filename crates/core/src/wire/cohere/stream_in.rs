@@ -3,11 +3,12 @@
 
 use super::types::{CohereDelta, CohereEvent, CohereMessage};
 use crate::dialect::Rules;
-use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::event::{BlockId, BlockOpening, Event, ProviderError, Sink};
 use crate::json_text::{
     JsonKind, JsonText, NotJson, ObjectWriter, Raw, at_path, each_element, is_empty_value, member, parse, quote,
     text_member, text_of,
 };
+use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::{keep_error, read_bare_error};
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::{BlockIds, emit_unmodelled};
@@ -127,14 +128,13 @@ impl CohereDecoder {
         self.end_call(sink);
         self.emit_plan(sink);
         self.extra.finish(sink);
-        let error = self.error.take();
-        let ending = match self.finish_reason.take().as_deref().map(ending_from_reason) {
-            Some(Ending::Stop) if self.called => Ending::ToolCalls,
-            Some(ending) => ending,
-            None if self.ended || error.is_some() => Ending::Unsaid,
-            None => Ending::CutOff,
+        let end = EndOfInput {
+            reason: self.finish_reason.take().as_deref().map(ending_from_reason),
+            called: self.called,
+            is_complete: self.ended,
+            error: self.error.take(),
         };
-        Finished(ReplyEnd { ending, error })
+        end.finished()
     }
 
     fn untyped(&mut self, wire: &CohereEvent<'_>, body: Raw<'_>, sink: &mut dyn Sink) -> Understood {

@@ -7,11 +7,12 @@ use base64::engine::general_purpose::STANDARD;
 use super::types::{BlockDelta, BlockEvent};
 use crate::block::SealKind;
 use crate::dialect::Rules;
-use crate::event::{BlockId, BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::event::{BlockId, BlockOpening, Event, ProviderError, Sink};
 use crate::json_text::{
     FromJson, JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member,
     is_empty_value, member, parse, read, string_of, text_member, text_of,
 };
+use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::read_error;
 use crate::wire::error_words::all_words;
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
@@ -153,14 +154,13 @@ impl ConverseDecoder {
             block_in.close(sink);
         }
         self.extra.finish(sink);
-        let error = self.error.take();
-        let ending = match self.stop_reason.take().as_deref().map(ending_from_reason) {
-            Some(Ending::Stop) if self.called => Ending::ToolCalls,
-            Some(ending) => ending,
-            None if error.is_some() || (self.stopped && !open) => Ending::Unsaid,
-            None => Ending::CutOff,
+        let end = EndOfInput {
+            reason: self.stop_reason.take().as_deref().map(ending_from_reason),
+            called: self.called,
+            is_complete: self.stopped && !open,
+            error: self.error.take(),
         };
-        Finished(ReplyEnd { ending, error })
+        end.finished()
     }
 
     fn event(&mut self, name: &str, body: EventBody<'_>, sink: &mut dyn Sink) -> Result<Understood, NotJson> {

@@ -4,11 +4,12 @@
 use super::types::{Candidate, FunctionCall, GeminiChunk};
 use crate::block::SealKind;
 use crate::dialect::Rules;
-use crate::event::{BlockOpening, Ending, Event, Note, NoteCode, ProviderError, ReplyEnd, Sink};
+use crate::event::{BlockOpening, Event, Note, NoteCode, ProviderError, Sink};
 use crate::json_text::{
     JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member, is_empty_value, member, parse,
     read, text_member, text_of,
 };
+use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::keep_error;
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::{ImplicitBlocks, emit_unmodelled};
@@ -115,14 +116,14 @@ impl GeminiDecoder {
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.blocks.finish(sink);
         self.extra.finish(sink);
-        let error = self.error.take();
-        let ending = match self.finish_reason.take().as_deref().map(ending_from_reason) {
-            Some(Ending::Stop) if self.called => Ending::ToolCalls,
-            Some(ending) => ending,
-            None if error.is_some() => Ending::Unsaid,
-            None => Ending::CutOff,
+        let end = EndOfInput {
+            reason: self.finish_reason.take().as_deref().map(ending_from_reason),
+            called: self.called,
+            // A complete reply has a finish reason.
+            is_complete: false,
+            error: self.error.take(),
         };
-        Finished(ReplyEnd { ending, error })
+        end.finished()
     }
 
     /// Keeps the members of a chunk and its candidate that are not understood.

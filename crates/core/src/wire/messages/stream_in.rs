@@ -3,8 +3,9 @@
 use super::blocks::ContentBlocks;
 use super::types::{AnthropicMessage, MessagesDelta, MessagesEvent};
 use crate::dialect::Rules;
-use crate::event::{BlockId, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::event::{BlockId, Event, ProviderError, Sink};
 use crate::json_text::{NotJson, Raw, each_element, member, parse, read};
+use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::keep_error;
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::usage_in::{CounterNames, UsageReader, ending_from_reason};
@@ -93,15 +94,13 @@ impl MessagesDecoder {
         let open = self.blocks.any_open();
         self.blocks.finish(sink);
         self.extra.finish(sink);
-        let error = self.error.take();
-        let ending = match self.stop_reason.take().as_deref().map(ending_from_reason) {
-            Some(Ending::Stop) if self.blocks.called => Ending::ToolCalls,
-            Some(ending) => ending,
-            None if error.is_some() => Ending::Unsaid,
-            None if self.state == MessageState::Stopped && !open => Ending::Unsaid,
-            None => Ending::CutOff,
+        let end = EndOfInput {
+            reason: self.stop_reason.take().as_deref().map(ending_from_reason),
+            called: self.blocks.called,
+            is_complete: self.state == MessageState::Stopped && !open,
+            error: self.error.take(),
         };
-        Finished(ReplyEnd { ending, error })
+        end.finished()
     }
 
     /// Keeps the members of a delta that are not understood.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::types::OllamaLine;
 use crate::dialect::{ReadRules, Rules};
-use crate::event::{BlockOpening, Ending, Event, ProviderError, ReplyEnd, Sink};
+use crate::event::{BlockOpening, Event, ProviderError, Sink};
 use crate::json_text::{
     JsonText, NotJson, Raw, compact_pieces, each_element, each_member, is_empty_value, member, parse, string_of,
     text_of,
 };
+use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::keep_error;
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
 use crate::wire::implicit_blocks::ImplicitBlocks;
@@ -91,14 +92,13 @@ impl OllamaDecoder {
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.blocks.finish(sink);
         self.extra.finish(sink);
-        let error = self.error.take();
-        let ending = match self.done_reason.take().as_deref().map(ending_from_reason) {
-            Some(Ending::Stop) if self.called => Ending::ToolCalls,
-            Some(ending) => ending,
-            None if self.done || error.is_some() => Ending::Unsaid,
-            None => Ending::CutOff,
+        let end = EndOfInput {
+            reason: self.done_reason.take().as_deref().map(ending_from_reason),
+            called: self.called,
+            is_complete: self.done,
+            error: self.error.take(),
         };
-        Finished(ReplyEnd { ending, error })
+        end.finished()
     }
 
     fn message(&mut self, message: Raw<'_>, sink: &mut dyn Sink) {

@@ -152,20 +152,9 @@ impl OllamaWriter {
         if let Some(error) = &end.error {
             out.line(&error_line(error));
         }
-        match &end.ending {
-            Ending::CutOff => return,
-            Ending::Unsaid if end.error.is_some() => return,
-            Ending::Unsaid
-            | Ending::Stop
-            | Ending::Length
-            | Ending::ToolCalls
-            | Ending::ContentFilter
-            | Ending::Refusal
-            | Ending::Pause
-            | Ending::Error
-            | Ending::Unrecognized(_) => (),
+        if end.has_last_frame() {
+            out.line(&last_line(&self.head, r#"{"role":"assistant","content":""}"#, &end.ending, self.usage));
         }
-        out.line(&last_line(&self.head, r#"{"role":"assistant","content":""}"#, &end.ending, self.usage));
     }
 }
 

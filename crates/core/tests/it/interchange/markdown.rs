@@ -95,15 +95,7 @@ proptest! {
 fn open(text: &str) -> Block {
     let content = ThinkingContent::Open { text: text.to_owned() };
     let source = "reasoning_content".to_owned();
-    Block::Thinking(Thinking {
-        content,
-        source,
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native: None,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking::new(content, source))
 }
 
 fn text(text: &str) -> Block {
@@ -122,23 +114,11 @@ fn sample_conversation() -> Conversation {
     let seals = Seals { signature: Some(seal), encrypted: None };
     let thought = "First:\n\n```md\n> [!thinking]- not mine\n```\n</details>";
     let thinking = Thinking {
-        content: ThinkingContent::Sealed { text: thought.into(), seals: seals.clone() },
-        source: "thinking".into(),
-        id: None,
-        items: Vec::new(),
         span: Some(ThinkingSpan { started: Time(1_794_735_025_250), ended: Time(1_794_735_037_000) }),
-        native: None,
-        extra: Default::default(),
+        ..Thinking::new(ThinkingContent::Sealed { text: thought.into(), seals: seals.clone() }, "thinking")
     };
     let hidden = Thinking { content: ThinkingContent::Hidden { seals }, span: None, ..thinking.clone() };
-    let call = ToolCall {
-        id: CallId::Given("c1".into()),
-        name: "read".into(),
-        arguments: Arguments::Json(r#"{"path":"a.md"}"#.into()),
-        seal: None,
-        native: None,
-        extra: Default::default(),
-    };
+    let call = ToolCall::new(CallId::Given("c1".into()), "read", Arguments::Json(r#"{"path":"a.md"}"#.into()));
     let result = ToolResult {
         id: "c1".into(),
         name: "read".into(),

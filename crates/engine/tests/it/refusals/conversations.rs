@@ -151,15 +151,7 @@ fn thinking_block(endpoint: &Endpoint, variant: HistoryVariant, n: usize) -> Blo
         }
         _ => (open(), None, first_field()),
     };
-    Block::Thinking(Thinking {
-        content,
-        source,
-        id: None,
-        items: Vec::new(),
-        span: None,
-        native,
-        extra: Default::default(),
-    })
+    Block::Thinking(Thinking { native, ..Thinking::new(content, source) })
 }
 
 fn call(endpoint: &Endpoint, variant: HistoryVariant, n: usize) -> Block {

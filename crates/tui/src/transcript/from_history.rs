@@ -1,0 +1,102 @@
+//! Turns a stored history into transcript items. Blocks become the same items as live ones, so that a restored session
+//! looks the same.
+
+use std::sync::Arc;
+
+use aside_core::block::Block;
+use aside_core::event::Ending;
+use aside_core::message::{Message, Role};
+use aside_core::turn::TurnEnd;
+
+use super::from_updates::{ANSWER_NOW_NOTICE, turn_end_notice};
+use super::item::TranscriptItem;
+use super::thinking::ThinkingBlock;
+use super::{ScrollPos, Transcript};
+use crate::text::{LazyText, SharedText, TextRole};
+
+impl Transcript {
+    /// Replaces the transcript with a history.
+    pub fn restore(&mut self, messages: &[Arc<Message>]) {
+        self.items.clear();
+        self.laid_out.clear();
+        self.message_starts.clear();
+        self.blocks.clear();
+        self.calls.clear();
+        (self.top, self.follow, self.focus, self.unrecorded_prompts) = (ScrollPos::default(), true, None, 0);
+        self.hint_item = None;
+        let nudges: Vec<bool> = messages.iter().map(|message| message.is_answer_now()).collect();
+        for (at, message) in messages.iter().enumerate() {
+            self.message_starts.push(self.items.len());
+            match message.role {
+                Role::System => (),
+                Role::User if message.is_answer_now() => {
+                    self.push(TranscriptItem::notice(TextRole::Muted, ANSWER_NOW_NOTICE))
+                }
+                Role::User => {
+                    self.begin_turn();
+                    self.push_user(message);
+                }
+                Role::Assistant => self.push_reply(message, nudges.get(at + 1) == Some(&true)),
+                Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
+            }
+        }
+        for item in &mut self.items {
+            if let TranscriptItem::Tool(tool) = item {
+                tool.settle();
+            }
+        }
+        self.turn_start = self.items.len();
+    }
+
+    pub(super) fn push_user(&mut self, message: &Message) {
+        let parts = message.blocks.iter().map(|block| match block {
+            Block::Text(text) => text.text.clone(),
+            Block::Media(media) => media.describe(),
+            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => {
+                "[something else]".to_owned()
+            }
+        });
+        let text = parts.collect::<Vec<_>>().join("\n");
+        self.push(TranscriptItem::user(&text));
+    }
+
+    /// A reply that was interrupted by answer-now continues in the next message.
+    fn push_reply(&mut self, message: &Arc<Message>, continues: bool) {
+        self.reply_start = self.items.len();
+        let only_thinking = !message.blocks.is_empty()
+            && message.blocks.iter().all(|block| matches!(block, Block::Thinking(_)))
+            && message
+                .blocks
+                .iter()
+                .any(|block| matches!(block, Block::Thinking(one) if !one.text().trim().is_empty()));
+        for (at, block) in message.blocks.iter().enumerate() {
+            let shared = || LazyText::shared(SharedText::new(message, at));
+            match block {
+                Block::Thinking(thinking) => {
+                    self.push(TranscriptItem::Thinking(Box::new(ThinkingBlock::restored(thinking, shared()))));
+                }
+                Block::Text(_) if self.preceding_text().is_none() => self.push(TranscriptItem::Text(shared())),
+                Block::Text(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => {
+                    self.push_block(block)
+                }
+            }
+        }
+        if message.interrupted
+            && let Some(TranscriptItem::Thinking(thinking)) = self.last_block()
+        {
+            thinking.interrupt(None);
+        }
+        if continues {
+            return;
+        }
+        if message.interrupted {
+            self.push(TranscriptItem::notice(TextRole::Warning, "interrupted"));
+        } else if only_thinking {
+            self.keep_last_thinking_open();
+            let for_length = message.ending == Some(Ending::Length);
+            if let Some((role, text)) = turn_end_notice(&TurnEnd::ThinkingOnly { for_length }) {
+                self.push(TranscriptItem::notice(role, &text));
+            }
+        }
+    }
+}
