@@ -200,6 +200,10 @@ class Aider(PipAgent):
     has_tools = False
     changes_questions = True
 
+    def prepare(self, route, place):
+        # A list of models that is new enough, so that it does not load one from the network at every start.
+        place.write(place.home / ".aider/caches/model_prices_and_context_window.json", json.dumps({"none": {}}))
+
     def environment(self, route, place):
         return {"OPENAI_API_BASE": f"{place.url}/v1", "OPENAI_API_KEY": "sim", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 

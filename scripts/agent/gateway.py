@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agents import AGENTS, Route
 from gateway_results import Result, write_page
-from gateway_servers import Seen, database_server, servers
+from gateway_servers import Seen, database_server, servers, stop_servers_when_terminated
 from main import LOOP, PLAIN, RESUMED, Place, run
 
 # The dialects that each agent uses: three of other protocols than its own, then its own.
@@ -116,6 +116,7 @@ def say_loops(failed):
 
 
 def main():
+    stop_servers_when_terminated()
     aside, installed, *words = sys.argv[1:]
     quick = "--quick" in words
     names = [word for word in words if not word.startswith("--")]

@@ -15,7 +15,7 @@ from pathlib import Path
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from gateway_results import Result, write_page
-from gateway_servers import Seen, database_server, servers
+from gateway_servers import Seen, database_server, servers, stop_servers_when_terminated
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 CHAT_TOOL = {"type": "function", "function": {"name": "weather", "description": "the weather", "parameters": SCHEMA}}
@@ -379,6 +379,7 @@ def check(aside, client, dialect, database):
 
 
 def main():
+    stop_servers_when_terminated()
     aside, *words = sys.argv[1:]
     quick = "--quick" in words
     names = [word for word in words if not word.startswith("--")]

@@ -4,7 +4,9 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -60,6 +62,11 @@ class Postgres:
     def stop(self):
         self.run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "-t", "300", "stop")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def stop_servers_when_terminated():
+    """Ends with all servers stopped, as after Ctrl+C."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 @contextlib.contextmanager
