@@ -20,6 +20,8 @@ class Agent:
     has_tools = resumes = True
     # Whether its history has other questions than those that it sent.
     changes_questions = False
+    # Whether it sends back all the thinking that it got.
+    keeps_thinking = False
 
     def prepare(self, route, place):
         """Writes the agent's configuration."""
@@ -46,6 +48,7 @@ class PipAgent(Agent):
 
 class ClaudeCode(Agent):
     name, package = "claude", "@anthropic-ai/claude-code"
+    keeps_thinking = True
     routes = [Route(MESSAGES, "claude-sonnet-5"), Route(MESSAGES, "claude-opus-4-8"), Route(MESSAGES, "kimi-anthropic")]
 
     def prepare(self, route, place):
@@ -69,6 +72,7 @@ class ClaudeCode(Agent):
 
 class Codex(Agent):
     name, package = "codex", "@openai/codex"
+    keeps_thinking = True
     routes = [Route(RESPONSES, "gpt-5.6"), Route(RESPONSES, "deepseek-responses")]
 
     def prepare(self, route, place):
@@ -195,6 +199,10 @@ class Aider(PipAgent):
     routes = [Route(CHAT, "deepseek")]
     has_tools = False
     changes_questions = True
+
+    def prepare(self, route, place):
+        # A list of models that is new enough, so that it does not load one from the network at every start.
+        place.write(place.home / ".aider/caches/model_prices_and_context_window.json", json.dumps({"none": {}}))
 
     def environment(self, route, place):
         return {"OPENAI_API_BASE": f"{place.url}/v1", "OPENAI_API_KEY": "sim", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from gateway_servers import Postgres
+from gateway_servers import Postgres, stop_servers_when_terminated
 from main import REPOSITORY, address_in
 
 DEPLOY = REPOSITORY / "deploy"
@@ -111,6 +111,7 @@ def check(aside, folder, postgres):
 
 
 def main():
+    stop_servers_when_terminated()
     postgres = Postgres()
     try:
         with tempfile.TemporaryDirectory(prefix="aside-deploy-", ignore_cleanup_errors=True) as folder:

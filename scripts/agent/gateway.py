@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agents import AGENTS, Route
 from gateway_results import Result, write_page
-from gateway_servers import Seen, database_server, servers
+from gateway_servers import Seen, database_server, servers, stop_servers_when_terminated
 from main import LOOP, PLAIN, RESUMED, Place, run
 
 # The dialects that each agent uses: three of other protocols than its own, then its own.
@@ -15,9 +15,9 @@ DIALECTS = {
     "opencode": ["anthropic", "gemini", "openai", "deepseek"],
     "gemini": ["deepseek", "anthropic", "openai", "gemini"],
     "llm": ["anthropic", "gemini", "openai", "deepseek"],
-    "aider": ["anthropic", "gemini", "ollama", "minimax"],
+    "aider": ["anthropic", "gemini", "ollama", "deepseek-responses", "minimax"],
 }
-# What `--quick` runs: the agents that most people have, with thinking kept and lost.
+# What `--quick` runs: the agents that most people have, with thinking kept and lost. Every run says whether their loops went well.
 QUICK = {"claude": ["deepseek", "kimi", "gemini", "openai"], "codex": ["deepseek", "anthropic"]}
 # The dialects whose thinking is signed or encrypted.
 OPAQUE = ("anthropic", "gemini", "openai")
@@ -100,25 +100,39 @@ def check(aside, installed, agent, dialect, thinking, database):
     if n_replies is not None and not may_lose:
         seen.expect_replies(n_replies)
     # A reply in the agent's own protocol passes as it is, with its thinking.
-    if thinking == "none" and seen.n_restored == 0 and not is_own and agent.has_tools:
-        seen.problems.append("the client lost its thinking, and nothing was restored")
-    if thinking == "none" and seen.evidence["L0"] and not is_own:
-        seen.problems.append("the client got no thinking, and sent some back")
+    if thinking == "none" and not is_own and not may_lose:
+        seen.expect_all_restored()
+    if thinking == "auto" and not is_own and agent.keeps_thinking:
+        seen.expect_all_carried()
     result.finish(seen)
     return result.report(is_whole=database is not None)
 
 
+def say_loops(failed):
+    for name, dialects in QUICK.items():
+        bad = [dialect for dialect in dialects if (name, dialect) in failed]
+        outcome = f"FAILED on {', '.join(bad)}" if bad else f"passed on {', '.join(dialects)}"
+        print(f"{name}: tool loop of three, with its thinking kept and lost: {outcome}", flush=True)
+
+
 def main():
+    stop_servers_when_terminated()
     aside, installed, *words = sys.argv[1:]
     quick = "--quick" in words
     names = [word for word in words if not word.startswith("--")]
     plan = QUICK if quick and not names else DIALECTS
-    failed = False
+    failed = []
+    n_checks = 0
     with database_server(quick) as database:
         for agent in (agent for agent in AGENTS if agent.name in plan and (not names or agent.name in names)):
             for dialect in plan[agent.name]:
                 for thinking in ("auto", "none"):
-                    failed |= check(aside, installed, agent, dialect, thinking, database)
+                    if check(aside, installed, agent, dialect, thinking, database):
+                        failed.append((agent.name, dialect))
+                    n_checks += 1
+    print(f"agents: {n_checks - len(failed)} of {n_checks} conversations passed", flush=True)
+    if not names:
+        say_loops(failed)
     if "--write" in words:
         write_page()
     sys.exit(1 if failed else 0)

@@ -91,8 +91,9 @@ none (`[serve] thinking = "none"`); a reply in the client's own protocol passes 
 program drops all of it from its history. The numbers count replies and blocks in all requests of the conversation, with the
 [evidence](gateway.md#the-memory) by which the gateway recognised them.
 
-aider appends instructions to each question, and its history has the question without them. A reply is then recognised only by its
-text, which is not enough for opaque thinking; the providers do not require it in plain turns.
+`–` is what a client cannot do. aider has no tools. It appends instructions to each question, and its history has the question
+without them. A reply is then recognised only by its text, which is not enough for opaque thinking (`lost`); the providers do not
+require it in plain turns. What aider keeps of the thinking is text in front of the answer, which is removed again.
 
 | {" | ".join(heads)} |
 |{"---|" * len(heads)}

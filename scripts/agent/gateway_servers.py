@@ -4,7 +4,9 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -14,8 +16,8 @@ from pathlib import Path
 from main import Simulator, address_in
 
 # The dialects whose base URL ends with `/v1`.
-V1_DIALECTS = ("deepseek", "kimi", "minimax", "openai")
-ALL_DIALECTS = ("anthropic", "deepseek", "gemini", "kimi", "minimax", "ollama", "openai")
+V1_DIALECTS = ("deepseek", "deepseek-responses", "kimi", "minimax", "openai")
+ALL_DIALECTS = ("anthropic", "gemini", "ollama", *V1_DIALECTS)
 # PostgreSQL refuses to run as root, so it runs as this user then.
 NOT_ROOT = 65534
 
@@ -60,6 +62,11 @@ class Postgres:
     def stop(self):
         self.run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "-t", "300", "stop")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def stop_servers_when_terminated():
+    """Ends with all servers stopped, as after Ctrl+C."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
 @contextlib.contextmanager
@@ -172,7 +179,8 @@ class Seen:
         self.evidence = Counter()
         for row in self.wait_for_receipts(running.first):
             self.read_receipt(row, running.first.get(f"/aside/requests/{row['id']}"))
-        if self.n_kept == 0 and not may_lose:
+        # Some dialects want thinking back only in tool loops.
+        if self.n_kept + self.n_unneeded == 0 and not may_lose:
             self.problems.append("no thinking came back to the provider")
 
     def wait_for_receipts(self, gateway):
@@ -196,11 +204,31 @@ class Seen:
             self.problems.append(f"receipt {row['id']}: the judge objects to what was sent: {receipt['judge']['after']}")
         if receipt["store"] != "ok":
             self.problems.append(f"receipt {row['id']}: the store was {receipt['store']}")
+        refused = [attempt for attempt in receipt["upstream"] if attempt["status"] != 200]
+        if refused:
+            self.problems.append(f"receipt {row['id']}: the provider answered {refused}")
+        # The steps of a loop look the same to the simulator, which would accept one step's thinking in another.
+        places = {(decision["message"], decision["reply"]) for decision in restored}
+        if len({message for message, _ in places}) != len(places) or len({reply for _, reply in places}) != len(places):
+            self.problems.append(f"receipt {row['id']} gives a reply's thinking to several messages, or a message several: {places}")
         self.evidence.update(decision["evidence"] or "none" for decision in restored)
 
     @property
     def n_restored(self):
         return sum(self.evidence.values())
+
+    def expect_all_restored(self):
+        """The client sent back no thinking, so everything that came to the provider was restored."""
+        if self.n_restored < self.n_kept or self.n_restored + self.n_unneeded == 0:
+            self.problems.append(
+                f"the client lost its thinking, that of {self.n_kept} replies came back, and {self.n_restored} blocks were restored")
+        if self.evidence["L0"]:
+            self.problems.append("the client got no thinking, and sent some back")
+
+    def expect_all_carried(self):
+        """The client sent back the thinking that the gateway showed it."""
+        if not self.evidence["L0"] or set(self.evidence) != {"L0"}:
+            self.problems.append(f"the client keeps its thinking, and it was recognised by {dict(self.evidence)}")
 
     def expect_replies(self, n_replies):
         """The last request repeats the whole conversation, so the simulator must have recognised each of its replies."""

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gateway_servers import Gateway
+from gateway_servers import Gateway, stop_servers_when_terminated
 from main import PLAIN, Place, Simulator
 
 ANSWER = "aside simulator"
@@ -110,6 +110,7 @@ def check(aside, agents, sdks, client):
 
 
 def main():
+    stop_servers_when_terminated()
     aside, agents, sdks, *names = sys.argv[1:]
     failed = False
     for client in names or CLIENTS:

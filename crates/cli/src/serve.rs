@@ -42,12 +42,12 @@ const CONFIG_POLL: Duration = Duration::from_secs(2);
 /// Exit code: 0 when it is told to stop, 2 wrong usage or config.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Paths: /v1/chat/completions, /v1/responses, /v1/messages, /v1beta/models/MODEL:generateContent, /api/chat,
-/v1/models, /pass/PROVIDER/…, /aside/requests[/ID], /healthz, /readyz, /metrics.
+    after_help = "Paths: /v1/chat/completions, /v1/responses, /v1/messages, /v1beta/models/MODEL:generateContent,
+/api/chat, /v1/models, /pass/PROVIDER/…, /aside/requests[/ID], /healthz, /readyz, /metrics.
 
 Examples:
   aside serve
-  ANTHROPIC_BASE_URL=http://127.0.0.1:4140 claude --model sim/deepseek
+  ANTHROPIC_BASE_URL=http://127.0.0.1:4140 ANTHROPIC_AUTH_TOKEN=any claude --model sim/deepseek
   curl -i http://127.0.0.1:4140/v1/messages -H 'content-type: application/json' -d \\
     '{\"model\":\"sim/deepseek\",\"max_tokens\":500,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}'"
 )]

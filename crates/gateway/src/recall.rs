@@ -23,7 +23,7 @@ use crate::error_response::GatewayError;
 use crate::gateway::{RequestContext, now};
 use crate::ids::IdSource;
 use crate::receipt::Receipt;
-use crate::reply_shape::{ClientShape, ReplyMarks, remove_details};
+use crate::reply_shape::{ClientShape, ReplyMarks, remove_shown_thinking};
 use crate::tool_names::ToolNames;
 
 /// Headers in which clients name their session, the best first.
@@ -117,7 +117,7 @@ impl RequestContext {
         } else {
             tools = ToolNames::replace(&mut request);
             for message in request.messages.iter_mut().filter(|message| message.role == Role::Assistant) {
-                remove_details(message);
+                remove_shown_thinking(message);
                 remove_native_items(message);
                 // A seal that is not ours has another issuer, and so has an item that only the issuer understands.
                 let has_unmodelled = message.blocks.iter().any(|block| matches!(block, Block::Unmodelled(_)));

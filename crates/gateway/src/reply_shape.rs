@@ -7,6 +7,7 @@ use aside_core::dialect::{Details, Dialects, Rules};
 use aside_core::event::{BlockId, BlockOpening, Event, ProseKind, RestatedPart, Sink};
 use aside_core::message::Message;
 use aside_core::protocol::Protocol;
+use aside_memory::SHOWN_THINKING;
 use aside_session::serve_table::ThinkingShape;
 use serde_json::json;
 
@@ -315,14 +316,18 @@ fn write_collected(block: BlockId, call_id: &str, name: &str, tool: &ClientTool,
     out.take(Event::Closed { block });
 }
 
-/// Removes thinking that was shown inside an answer.
-pub(crate) fn remove_details(message: &mut Message) {
+/// Removes thinking that a client shows in front of an answer, and keeps there. It is no part of the answer.
+pub(crate) fn remove_shown_thinking(message: &mut Message) {
+    let own = (DETAILS.0.trim_end(), DETAILS.1.trim());
+    let after_thinking = |text: &str| {
+        let after = |(open, close): (&str, &str)| text.trim_start().strip_prefix(open)?.split_once(close);
+        let (_, answer) = std::iter::once(own).chain(SHOWN_THINKING).find_map(after)?;
+        Some(answer.trim_start().to_owned())
+    };
     for block in &mut message.blocks {
-        if let Block::Text(text) = block
-            && let Some(rest) = text.text.strip_prefix(DETAILS.0.trim_end())
-            && let Some((_, answer)) = rest.split_once(DETAILS.1.trim())
-        {
-            text.text = answer.trim_start().to_owned();
+        let Block::Text(text) = block else { continue };
+        while let Some(answer) = after_thinking(&text.text) {
+            text.text = answer;
         }
     }
 }

@@ -42,6 +42,7 @@ pub use error::StoreError;
 pub use evidence::Evidence;
 pub use keys::{Key, KeyKind};
 pub use memory::{Memory, StoreHealth};
+pub use normal_form::SHOWN_THINKING;
 pub use options::{MemoryOptions, StoreLocation};
 pub use receipt::{ReceiptDecision, RepairCounts, decisions};
 pub use reference::Reference;

@@ -10,14 +10,16 @@ use aside_core::{Arguments, Block};
 /// The version of the normal form.
 pub(crate) const VERSION: &[u8] = b"n1";
 
-/// Where programs put thinking in an answer's text.
-const THINKING_TAGS: [(&str, &str); 4] = [
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
+/// How programs put thinking in front of an answer in the history that they keep. No model writes these itself.
+pub const SHOWN_THINKING: [(&str, &str); 2] = [
     ("<details type=\"reasoning\"", "</details>"),
     // aider, in the history that it restores.
     ("<thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>", "</thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b>"),
 ];
+
+/// Where thinking is in an answer's text.
+const THINKING_TAGS: [(&str, &str); 4] =
+    [("<think>", "</think>"), ("<thinking>", "</thinking>"), SHOWN_THINKING[0], SHOWN_THINKING[1]];
 
 /// Where programs put instructions that change with every request.
 const REMINDER_TAGS: [(&str, &str); 1] = [("<system-reminder>", "</system-reminder>")];

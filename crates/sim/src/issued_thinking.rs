@@ -1,11 +1,13 @@
 //! Remembers which thinking each reply contained, to see what a client sends back.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 
-use aside_core::block::{Arguments, Block};
-use aside_core::dialect::{Carrier, Duty, EchoRules, TurnsIf};
+use aside_core::block::{Arguments, Block, Text, Thinking, ThinkingContent};
+use aside_core::dialect::{Carrier, Duty, EchoRules, Rules, TurnsIf};
 use aside_core::message::{Message, Role};
+use aside_core::tags::{TagParser, TagPiece, TagRules, TagStart};
 use aside_core::wire::ClientRequest;
 use serde::Serialize;
 use siphasher::sip::SipHasher13;
@@ -50,8 +52,9 @@ pub(crate) struct IssuedThinking {
 
 impl IssuedThinking {
     /// Remembers the thinking of a reply.
-    pub(crate) fn remember(&mut self, dialect: &str, echo: &EchoRules, blocks: &[Block]) {
-        let thinking = thinking_marks(echo, blocks);
+    pub(crate) fn remember(&mut self, dialect: &str, rules: &Rules, blocks: &[Block]) {
+        let blocks = &with_tags_read(&rules.read.tags, blocks);
+        let thinking = thinking_marks(&rules.echo, blocks);
         if thinking.is_empty() {
             return;
         }
@@ -109,6 +112,48 @@ fn verdict(
     };
     let rule = format!("{name} = {}", duty.as_str());
     Verdict { verdict: kind, rule, path: format!("assistant message {}", nth + 1), message }
+}
+
+/// The blocks of a reply as a client reads them: thinking in tags is in the text.
+fn with_tags_read<'a>(rules: &TagRules, blocks: &'a [Block]) -> Cow<'a, [Block]> {
+    if rules.pairs.is_empty() || blocks.iter().any(|block| matches!(block, Block::Thinking(_))) {
+        return Cow::Borrowed(blocks);
+    }
+    let mut rules = rules.clone();
+    rules.start = TagStart::Explicit;
+    let mut read = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let Block::Text(text) = block else {
+            read.push(block.clone());
+            continue;
+        };
+        let (mut thinking, mut answer) = (Vec::new(), String::new());
+        let mut take = |piece: TagPiece<'_>| match piece {
+            TagPiece::Open { .. } => thinking.push(String::new()),
+            TagPiece::Thinking(more) => thinking.last_mut().into_iter().for_each(|thought| thought.push_str(more)),
+            TagPiece::Text(more) => answer.push_str(more),
+            // With written tags nothing is refiled.
+            TagPiece::Close | TagPiece::Refile(_) => (),
+        };
+        let mut parser = TagParser::new(rules.clone());
+        parser.push(&text.text, &mut take);
+        parser.finish(&mut take);
+        read.extend(thinking.into_iter().map(thinking_block));
+        read.push(Block::Text(Text { text: answer, ..text.clone() }));
+    }
+    Cow::Owned(read)
+}
+
+fn thinking_block(text: String) -> Block {
+    Block::Thinking(Thinking {
+        content: ThinkingContent::Open { text },
+        source: String::new(),
+        id: None,
+        items: Vec::new(),
+        span: None,
+        native: None,
+        extra: Default::default(),
+    })
 }
 
 /// A hash of what a user sees of a reply.

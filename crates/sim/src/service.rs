@@ -329,7 +329,7 @@ impl Service {
         }
         let reply = fold_timeline(timeline);
         let mut memory = self.memory();
-        memory.issued.remember(&request.request.dialect.id, &request.rules().echo, &reply.blocks);
+        memory.issued.remember(&request.request.dialect.id, request.rules(), &reply.blocks);
         if request.request.dialect.protocol == Protocol::OpenaiResponses {
             // As the client sent it, not with what its previous response stands for.
             let sent: Map<String, Value> = serde_json::from_slice(http.body).unwrap_or_default();

@@ -261,3 +261,32 @@ async fn g5_thinking_comes_in_the_shape_that_is_asked_for() {
         assert!(!answer.text().contains("depth comes first"), "{client}: {}", answer.text());
     }
 }
+
+#[tokio::test]
+async fn g5_thinking_that_a_client_keeps_in_front_of_an_answer_is_not_sent_as_part_of_it() {
+    let dialects = Dialects::builtin().expect("dialects");
+    let provider = Provider::start(move |received| scripted(&dialects, received)).await;
+    let running = Setup::new(config(&provider)).start().await;
+    let tag = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b";
+    #[rustfmt::skip]
+    let cases = [
+        ("our own details", "<details>\n<summary>Thinking</summary>\n\nhidden\n\n</details>\n\n4 m.".to_owned(),                "4 m."),
+        ("a chat page's",   "<details type=\"reasoning\" done=\"true\">\n> hidden\n</details>\n4 m.".to_owned(),                 "4 m."),
+        ("an agent's",      format!("\n<{tag}>\n\nhidden\n\n</{tag}>\n\n4 m."),                                                  "4 m."),
+        ("twice",           format!("<{tag}>hidden</{tag}>\n<{tag}>hidden</{tag}>\n4 m."),                                       "4 m."),
+        ("other details",   "<details>\n<summary>More</summary>\nseen</details>".to_owned(),                                     "<details>\n<summary>More</summary>\nseen</details>"),
+        ("a model's tags",  "<thinking>seen</thinking> 4 m.".to_owned(),                                                         "<thinking>seen</thinking> 4 m."),
+        ("in the middle",   "See <details type=\"reasoning\">seen</details>".to_owned(),                                         "See <details type=\"reasoning\">seen</details>"),
+        ("never closed",    "<details type=\"reasoning\">seen".to_owned(),                                                       "<details type=\"reasoning\">seen"),
+    ];
+    for (name, kept, expected) in cases {
+        let message = |role: &str, content: &str| serde_json::json!({ "role": role, "content": content });
+        let messages = [message("user", QUESTION), message("assistant", &kept), message("user", "And now?")];
+        let body = serde_json::json!({ "model": "to-anthropic/m1", "messages": messages });
+        let answer = running.post("/v1/chat/completions", &[], body.to_string()).await;
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        let sent = provider.received().pop().expect("a request").body;
+        let sent: serde_json::Value = serde_json::from_str(&sent).expect("JSON");
+        assert_eq!(sent["messages"][1]["content"][0]["text"], expected, "{name}: {sent}");
+    }
+}

@@ -244,6 +244,23 @@ fn x5_receipts_say_what_became_of_the_thinking() {
 }
 
 #[test]
+fn x5_receipts_say_what_became_of_thinking_in_tags() {
+    let server = TestServer::start(aside_sim::ScriptOptions::default());
+    let last = || body(&get(server.address, "/aside/requests"))["requests"][0].clone();
+
+    let kept = loop_of(&server, "minimax", |answer| {
+        let content = answer["content"].as_str().unwrap_or_default().to_owned();
+        assert!(content.starts_with("<think>"), "{answer}");
+        // Programs that keep a history as text add lines around it.
+        answer["content"] = format!("\n{content}\n\n").into();
+    });
+    assert_eq!((kept.status, &last()["verdicts"][0]["verdict"]), (200, &json!("kept")), "{}", last());
+
+    let lost = loop_of(&server, "minimax", |answer| answer["content"] = Value::Null);
+    assert_eq!((lost.status, &last()["verdicts"][0]["verdict"]), (200, &json!("lost")), "{}", last());
+}
+
+#[test]
 fn x5_a_strict_simulator_refuses_what_would_be_lost_in_silence() {
     let server = TestServer::strict();
     assert_eq!(loop_of(&server, "vllm", |_| ()).status, 200);
