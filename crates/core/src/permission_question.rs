@@ -52,6 +52,8 @@ pub enum QuestionKind {
     Permission,
     /// Whether `/undo` puts files back, too. A no undoes only the conversation.
     Undo,
+    /// Whether the instructions of a folder are sent to the model. A yes is remembered.
+    Trust,
 }
 
 /// A file before and after an action.
@@ -254,6 +256,8 @@ impl AnswerChoice {
         match (kind, self) {
             (QuestionKind::Undo, AnswerChoice::Once | AnswerChoice::Session | AnswerChoice::Project) => "the files too",
             (QuestionKind::Undo, AnswerChoice::No | AnswerChoice::Message) => "only the conversation",
+            (QuestionKind::Trust, AnswerChoice::Once | AnswerChoice::Session | AnswerChoice::Project) => "from now on",
+            (QuestionKind::Trust, AnswerChoice::No | AnswerChoice::Message) => "no",
             (QuestionKind::Permission, AnswerChoice::Once) => "once",
             (QuestionKind::Permission, AnswerChoice::Session) => "this session",
             (QuestionKind::Permission, AnswerChoice::Project) => "this project",
@@ -271,7 +275,7 @@ impl QuestionKind {
     /// What the key does that stops.
     pub fn stop_label(self) -> &'static str {
         match self {
-            QuestionKind::Permission => "stops",
+            QuestionKind::Permission | QuestionKind::Trust => "stops",
             QuestionKind::Undo => "undoes nothing",
         }
     }
@@ -296,7 +300,7 @@ impl AnswerChoices {
                 .chain(longer)
                 .chain([AnswerChoice::No, AnswerChoice::Message])
                 .collect(),
-            QuestionKind::Undo => vec![AnswerChoice::Once, AnswerChoice::No],
+            QuestionKind::Undo | QuestionKind::Trust => vec![AnswerChoice::Once, AnswerChoice::No],
         };
         AnswerChoices { kind: question.kind, offered, selected: None }
     }
@@ -458,7 +462,10 @@ pub fn render(question: &PermissionQuestion, layout: QuestionLayout) -> Rendered
     }
     if hidden > 0 {
         let lines = if hidden == 1 { "line" } else { "lines" };
-        facts.push(format!("{hidden} {lines} not shown (v shows all), from line {first_hidden} on"));
+        let short = format!("{hidden} {lines} not shown (v shows all)");
+        let whole = format!("{short}, from line {first_hidden} on");
+        // Which line it is matters less than the key.
+        facts.push(if truncated(&whole, layout.width) == whole { whole } else { short });
     }
     let facts = facts.iter().map(|fact| truncated(fact, layout.width)).collect();
     RenderedQuestion { head, body: rows, facts, hidden, covers: covers(question, layout.width) }
