@@ -100,8 +100,8 @@ pub struct App {
     pub(crate) transcript_area: Rect,
     browsing: bool,
     attention: Attention,
-    /// The user's own command line that runs, by its call id.
-    user_command: Option<String>,
+    /// The command of the user that runs.
+    user_command: Option<UserCommand>,
     /// The colours that the terminal's background asks for.
     detected_theme: Theme,
     turn: TurnState,
@@ -163,12 +163,22 @@ enum TurnActivity {
     Writing,
     Calling(String),
     Running(String),
+    /// Older turns are being summarised.
+    Compacting,
     /// The request is sent again at this time.
     Retrying {
         at: Option<Time>,
         attempt: u32,
         why: String,
     },
+}
+
+/// A command of the user that takes time. It can be stopped, as a turn can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum UserCommand {
+    /// A command line, by the id of its call.
+    Shell(String),
+    Compact,
 }
 
 const QUIT_WINDOW_MS: u64 = 3000;
@@ -302,6 +312,11 @@ impl App {
         self.turn != TurnState::Idle
     }
 
+    /// Whether a command of the user runs, and no turn.
+    pub(crate) fn runs_user_command(&self) -> bool {
+        self.user_command.is_some()
+    }
+
     pub fn is_quit_armed(&self) -> bool {
         self.quit_armed_at.is_some()
     }
@@ -355,6 +370,7 @@ impl App {
             TurnActivity::Writing => Some("writing".to_owned()),
             TurnActivity::Calling(name) => Some(format!("calling {}", terminal_safe_line(name))),
             TurnActivity::Running(name) => Some(format!("running {}", terminal_safe_line(name))),
+            TurnActivity::Compacting => Some("compacting".to_owned()),
             TurnActivity::Retrying { at, attempt, why } => Some(self.retry_text(*at, *attempt, why)),
         };
         let silence = self.silence();
@@ -391,10 +407,13 @@ impl App {
     }
 
     /// How long the provider has sent nothing, once that is long.
-    fn silence(&self) -> Option<String> {
+    pub(crate) fn silence(&self) -> Option<String> {
         let waits = match &self.activity {
             TurnActivity::Waiting | TurnActivity::Thinking | TurnActivity::Writing | TurnActivity::Calling(_) => true,
-            TurnActivity::None | TurnActivity::Running(_) | TurnActivity::Retrying { .. } => false,
+            TurnActivity::None
+            | TurnActivity::Running(_)
+            | TurnActivity::Compacting
+            | TurnActivity::Retrying { .. } => false,
         };
         let silent = self.heard_at.zip(self.now).map(|(heard, now)| now.0.saturating_sub(heard.0))?;
         let is_long = waits && silent >= SILENCE_MS && !self.permission_prompt.is_waiting();
@@ -422,6 +441,10 @@ impl App {
             }
             ParsedLine::Command(command) => {
                 self.transcript.follow();
+                if command == Command::Compact && self.turn == TurnState::Idle {
+                    self.turn = TurnState::Running { since: self.now };
+                    (self.user_command, self.activity) = (Some(UserCommand::Compact), TurnActivity::Compacting);
+                }
                 self.apply_at_once(&command).into_iter().chain([command]).collect()
             }
             ParsedLine::Invalid { what, hint } => {
@@ -625,8 +648,8 @@ fn is_choice(command: &Command) -> bool {
 pub(crate) fn mode_message(mode: ToolMode) -> &'static str {
     match mode {
         ToolMode::Ask => "Mode: ask before changes and commands",
-        ToolMode::AcceptEdits => "Mode: accept edits in this folder, ask before commands",
-        ToolMode::ReadOnly => "Mode: read only, no tool can change anything",
+        ToolMode::AcceptEdits => "Mode: accept edits, ask before commands",
+        ToolMode::ReadOnly => "Mode: read only, tools change nothing",
     }
 }
 

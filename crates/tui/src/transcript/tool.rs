@@ -40,6 +40,8 @@ enum ToolState {
     /// The model is still writing the arguments.
     Streaming,
     Waiting,
+    /// The user is asked whether it may run.
+    Asked,
     Running,
     Done,
     Failed,
@@ -157,13 +159,18 @@ impl ToolBlock {
         self.began = now;
     }
 
-    /// The time the user took to answer does not count.
-    pub fn restart_clock(&mut self, now: Option<Time>) {
-        self.began = now;
+    /// The user is asked about it, so it does not run yet.
+    pub fn ask(&mut self) {
+        self.state = ToolState::Asked;
     }
 
-    pub fn is_running(&self, name: &str) -> bool {
-        self.state == ToolState::Running && self.name == terminal_safe_line(name)
+    /// Whether it has begun and not ended.
+    pub fn is_begun(&self, name: &str) -> bool {
+        matches!(self.state, ToolState::Asked | ToolState::Running) && self.name == terminal_safe_line(name)
+    }
+
+    pub fn is_asked(&self) -> bool {
+        self.state == ToolState::Asked
     }
 
     pub fn is_about(&self, about: &str) -> bool {
@@ -188,10 +195,17 @@ impl ToolBlock {
         };
         let mut output = PlainText::output(shown);
         if self.purpose == ToolPurpose::Command {
-            self.n_output_lines = Some(command_lines(&described));
-            if self.state == ToolState::Done {
-                output = output.with_part_lines(COMMAND_LINES);
-            }
+            let n_lines = command_lines(&described);
+            self.n_output_lines = Some(n_lines);
+            // Lines of ours at the end are shown, but the command did not write them.
+            let ours = shown.lines().count() - without_status(shown).lines().count();
+            output = output.with_total_lines(n_lines + ours);
+            // Why a command failed is said last.
+            output = if self.state == ToolState::Done {
+                output.with_part_lines(COMMAND_LINES)
+            } else {
+                output.with_last_lines()
+            };
         }
         if output.kind() == PlainTextKind::Diff {
             self.changed = changed(output.source());
@@ -202,7 +216,9 @@ impl ToolBlock {
     /// The turn is over, so calls that have not run never will.
     pub fn settle(&mut self) {
         match self.state {
-            ToolState::Streaming | ToolState::Waiting | ToolState::Running => self.state = ToolState::NotRun,
+            ToolState::Streaming | ToolState::Waiting | ToolState::Asked | ToolState::Running => {
+                self.state = ToolState::NotRun;
+            }
             ToolState::Done | ToolState::Failed | ToolState::Denied | ToolState::Stopped | ToolState::NotRun => (),
         }
     }
@@ -218,6 +234,9 @@ impl ToolBlock {
 
     /// Shows the newest output of the running call.
     pub fn set_live_output(&mut self, tail: &str, n_lines: u64) {
+        if self.state == ToolState::Asked {
+            self.state = ToolState::Running;
+        }
         let lines: Vec<&str> = tail.lines().collect();
         let shown = lines.get(lines.len().saturating_sub(COMMAND_LINES)..).unwrap_or_default();
         let hidden = n_lines.saturating_sub(shown.len() as u64);
@@ -231,6 +250,7 @@ impl ToolBlock {
             ToolState::Streaming => self.partial.as_ref().is_some_and(|partial| !partial.is_empty()),
             ToolState::Running => self.live.is_some(),
             ToolState::Waiting
+            | ToolState::Asked
             | ToolState::Done
             | ToolState::Failed
             | ToolState::Denied
@@ -295,6 +315,7 @@ impl ToolBlock {
         let (mark, role) = match self.state {
             ToolState::Streaming | ToolState::Running => (context.spinner(), TextRole::Accent),
             ToolState::Waiting => ("○", TextRole::Muted),
+            ToolState::Asked => ("?", TextRole::Warning),
             ToolState::Done => ("✓", TextRole::Success),
             ToolState::Failed => ("✗", TextRole::Error),
             ToolState::Denied => ("✗", TextRole::Warning),
@@ -336,7 +357,18 @@ impl ToolBlock {
         if let Some(n_lines) = so_far {
             return format!(" · {}", counted(n_lines, "line"));
         }
-        let is_real_output = matches!(self.state, ToolState::Done | ToolState::Failed);
+        // The result of a call that failed is a message, unless a command wrote it.
+        let is_real_output = match self.state {
+            ToolState::Done => true,
+            ToolState::Failed => self.purpose == ToolPurpose::Command,
+            ToolState::Streaming
+            | ToolState::Waiting
+            | ToolState::Asked
+            | ToolState::Running
+            | ToolState::Denied
+            | ToolState::Stopped
+            | ToolState::NotRun => false,
+        };
         let Some(output) = self.output.as_ref().filter(|_| is_real_output) else { return String::new() };
         let (added, removed) = self.changed;
         let n_lines = match self.purpose {
@@ -360,7 +392,7 @@ impl ToolBlock {
             ToolState::Stopped => (" · stopped", self.duration_ms),
             ToolState::Done => ("", self.duration_ms),
             ToolState::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
-            ToolState::Streaming | ToolState::Waiting => ("", None),
+            ToolState::Streaming | ToolState::Waiting | ToolState::Asked => ("", None),
         };
         let ms = ms.filter(|ms| *ms >= 1000);
         format!("{word}{}", ms.map(|ms| format!(" · {}", duration(ms))).unwrap_or_default())
