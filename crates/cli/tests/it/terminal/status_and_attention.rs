@@ -132,7 +132,10 @@ fn a_turn_stops_at_its_cost_and_says_how_to_go_on() {
     let provider = ScriptedProvider::new(vec![list(), list(), list()]);
     let price = "[providers.played.models.\"*\"]\nprice = { input = 1000, output = 1000 }\n";
     let folder = TestFolders::new("max-cost").config(&format!("{}{price}", provider.config()));
-    let mut terminal = Terminal::ready(&folder, &[MODEL, &["--max-cost", "3"]].concat());
+    // The cost comes after the name of the branch, which may be long.
+    let options = TerminalOptions { columns: 200, ..DEFAULT_OPTIONS };
+    let mut terminal = Terminal::start(&folder, &[MODEL, &["--max-cost", "3"]].concat(), options);
+    terminal.see("❯ ");
     terminal.enter("go");
     terminal.see("stopped after $4.0000, the most that this turn may cost");
     terminal.idle();
