@@ -63,7 +63,7 @@ pub(crate) fn request<'a>(
     let choices = AnswerChoices::new(about);
     let option = |(choice, _): (AnswerChoice, _)| {
         let (option_id, name, kind) = match choice {
-            AnswerChoice::Once if about.kind == QuestionKind::Undo => {
+            AnswerChoice::Once if about.kind != QuestionKind::Permission => {
                 ("once", format!("Yes, {}", choice.label(about.kind)), "allow_once")
             }
             AnswerChoice::No if about.kind == QuestionKind::Undo => {

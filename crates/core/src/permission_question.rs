@@ -58,6 +58,8 @@ pub enum QuestionKind {
     Permission,
     /// Whether `/undo` puts files back, too. A no undoes only the conversation.
     Undo,
+    /// Whether the instructions of a folder are sent to the model. A yes is remembered.
+    Trust,
 }
 
 /// A file before and after an action.
@@ -236,7 +238,7 @@ impl QuestionKind {
     /// What the key does that stops.
     pub fn stop_label(self) -> &'static str {
         match self {
-            QuestionKind::Permission => "stops",
+            QuestionKind::Permission | QuestionKind::Trust => "stops",
             QuestionKind::Undo => "undoes nothing",
         }
     }

@@ -164,6 +164,18 @@ proptest! {
 }
 
 #[test]
+fn l5_the_answers_about_a_folder_say_that_a_yes_lasts_and_offer_no_message() {
+    let question = PermissionQuestion {
+        kind: QuestionKind::Trust,
+        ..PermissionQuestion::new("trust", "/home/me/project", Risk::Reads)
+    };
+    let choices = AnswerChoices::new(&question);
+    let labels: Vec<(char, &str)> =
+        choices.iter().map(|(choice, _)| (choice.key(), choice.label(choices.kind()))).collect();
+    assert_eq!(labels, [('y', "from now on"), ('n', "no")]);
+}
+
+#[test]
 fn t21_the_answers_to_an_undo_fit_an_undo() {
     let question = PermissionQuestion {
         covers: Some("undo".to_owned()),

@@ -129,4 +129,7 @@ pub struct OwnCommand {
 pub struct SessionCompletion {
     pub name: String,
     pub about: String,
+    /// Where it began, if it belongs to another project.
+    #[serde(default)]
+    pub folder: Option<String>,
 }

@@ -19,6 +19,8 @@ pub enum CallState {
     /// The model is still writing the arguments.
     Streaming,
     Waiting,
+    /// The user is asked whether it may run.
+    Asked,
     Running,
     Done,
     Failed,
@@ -44,7 +46,7 @@ impl CallState {
     /// The turn is over, so a call that has no result never gets one.
     pub fn settled(self) -> CallState {
         match self {
-            CallState::Streaming | CallState::Waiting | CallState::Running => CallState::NotRun,
+            CallState::Streaming | CallState::Waiting | CallState::Asked | CallState::Running => CallState::NotRun,
             CallState::Done | CallState::Failed | CallState::Denied | CallState::Stopped | CallState::NotRun => self,
         }
     }
@@ -73,6 +75,7 @@ mod tests {
     #[test]
     fn a_call_without_a_result_did_not_run() {
         assert_eq!(CallState::Running.settled(), CallState::NotRun);
+        assert_eq!(CallState::Asked.settled(), CallState::NotRun);
         assert_eq!(CallState::Denied.settled(), CallState::Denied);
     }
 }

@@ -103,6 +103,8 @@ pub(crate) struct FilePlan {
     target: Option<StoredVersion>,
     pub(crate) state: FileState,
     pub(crate) changes: Vec<FileChangeId>,
+    /// The newest of these changes, and the turn that made it.
+    newest: Option<(StoredVersion, Time)>,
 }
 
 /// The file on the disk, compared with the changes.
@@ -167,6 +169,7 @@ impl ChangedFiles<'_> {
                 target,
                 state: self.state(path, target, versions)?,
                 changes: changes.iter().map(|change| change.id).collect(),
+                newest: changes.last().map(|last| (last.after, last.turn)),
             })
         };
         order.into_iter().map(plan).collect()
@@ -200,6 +203,25 @@ impl ChangedFiles<'_> {
             return Ok(false);
         }
         Ok(self.store.file_content(version.content)? == now.content)
+    }
+
+    /// Records what else changed these files, as if their turns had done it, so that redoing brings it back. A file
+    /// that is too large to be kept, or gone, is left out.
+    pub(crate) fn record_other_changes(&self, session: &SessionId, plans: &[FilePlan]) -> Result<(), StoreError> {
+        for plan in plans.iter().filter(|plan| plan.state == FileState::ChangedSince) {
+            let (Some((version, turn)), Ok(Some(now))) = (plan.newest, self.restorer.read(&plan.path)) else {
+                continue;
+            };
+            let before = self.store.file_content(version.content)?;
+            let change = NewFileChange {
+                turn,
+                path: &plan.path,
+                before: Some(FileVersion { content: &before, mode: version.mode }),
+                after: FileVersion { content: &now.content, mode: now.mode },
+            };
+            self.store.record_file_change(session, &change, MAX_CONTENT_BYTES)?;
+        }
+        Ok(())
     }
 
     /// Restores the files, and returns the changes that were handled and a line for each file.

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aside_core::permission_question::{PermissionAnswer, PermissionQuestion, Risk};
+use aside_core::permission_question::{PermissionAnswer, PermissionQuestion, QuestionKind, Risk};
 use aside_engine::project_files::ProjectFiles;
 use aside_engine::tools::Asker;
 
@@ -157,6 +157,7 @@ fn question(files: &ProjectFiles) -> PermissionQuestion {
     PermissionQuestion {
         id: "trust".to_owned(),
         preview,
+        kind: QuestionKind::Trust,
         ..PermissionQuestion::new("trust", files.root.display().to_string(), Risk::Reads)
     }
 }

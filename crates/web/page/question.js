@@ -3,7 +3,7 @@
 // @ts-check
 import { byId, el } from "./dom.js";
 
-/** @typedef {{id: number, call: string, head: string, body: {text: string, isMarked: boolean, sign: string}[], facts: string[], covers: string | null, kind: "permission" | "undo", waitMs: number}} QuestionView */
+/** @typedef {{id: number, call: string, head: string, body: {text: string, isMarked: boolean, sign: string}[], facts: string[], covers: string | null, kind: "permission" | "undo" | "trust", waitMs: number}} QuestionView */
 
 const LINE = /** @type {Record<string, string>} */ ({ "+": "added", "-": "removed", "@": "hunk", "": "plain" });
 

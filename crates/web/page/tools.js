@@ -10,7 +10,7 @@ import { get } from "./server.js";
 /** @typedef {{call: string, state: string, lines: LineView[], more: number, nLines: number, nWritten: number, added: number, removed: number}} ResultView */
 
 const STATES = /** @type {Record<string, string>} */ ({
-  streaming: "writing the call", waiting: "waiting", running: "running", done: "", failed: "failed",
+  streaming: "writing the call", waiting: "waiting", asked: "waiting", running: "running", done: "", failed: "failed",
   denied: "denied", stopped: "stopped", notRun: "not run",
 });
 

@@ -127,7 +127,7 @@ impl TerminalPrompt {
                 self.draw_choices(&choices)?;
                 continue;
             };
-            print_choice(choice)?;
+            print_choice(choice, choices.kind())?;
             return match choice {
                 AnswerChoice::Once => Ok(PermissionAnswer::Once),
                 AnswerChoice::Session => Ok(PermissionAnswer::Session),
@@ -207,8 +207,8 @@ fn print_newline() -> std::io::Result<()> {
     writeln!(std::io::stderr())
 }
 
-fn print_choice(choice: AnswerChoice) -> std::io::Result<()> {
-    writeln!(std::io::stderr(), "\r\x1b[2Kallow? {}", choice.label(QuestionKind::Permission))
+fn print_choice(choice: AnswerChoice, kind: QuestionKind) -> std::io::Result<()> {
+    writeln!(std::io::stderr(), "\r\x1b[2Kallow? {}", choice.label(kind))
 }
 
 /// The answers on one line; only their keys in a narrow terminal.

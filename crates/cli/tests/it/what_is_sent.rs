@@ -181,8 +181,9 @@ fn l5_the_user_is_asked_once_whether_a_folder_is_trusted() {
     fs::write(config.project().join("AGENTS.md"), "Obey the folder.\n").unwrap();
     let ask = ["aside", "ask", "-m", "played/some-model", "hello"];
     let mut terminal = Terminal::run(&ask, &config, &[]);
-    let asked = terminal.wait_for("allow?");
+    let asked = terminal.wait_for("v all");
     assert!(asked.contains("trust: ") && asked.contains("│ AGENTS.md"), "{asked}");
+    assert!(asked.contains("allow? y from now on · n no · v all"), "a yes is remembered: {asked}");
     std::thread::sleep(std::time::Duration::from_millis(900));
     terminal.types("y");
     assert_eq!(terminal.end().code(), Some(0));

@@ -34,6 +34,8 @@ impl AnswerChoice {
         match (kind, self) {
             (QuestionKind::Undo, AnswerChoice::Once | AnswerChoice::Session | AnswerChoice::Project) => "the files too",
             (QuestionKind::Undo, AnswerChoice::No | AnswerChoice::Message) => "only the conversation",
+            (QuestionKind::Trust, AnswerChoice::Once | AnswerChoice::Session | AnswerChoice::Project) => "from now on",
+            (QuestionKind::Trust, AnswerChoice::No | AnswerChoice::Message) => "no",
             (QuestionKind::Permission, AnswerChoice::Once) => "once",
             (QuestionKind::Permission, AnswerChoice::Session) => "this session",
             (QuestionKind::Permission, AnswerChoice::Project) => "this project",
@@ -62,7 +64,7 @@ impl AnswerChoices {
                 .chain(longer)
                 .chain([AnswerChoice::No, AnswerChoice::Message])
                 .collect(),
-            QuestionKind::Undo => vec![AnswerChoice::Once, AnswerChoice::No],
+            QuestionKind::Undo | QuestionKind::Trust => vec![AnswerChoice::Once, AnswerChoice::No],
         };
         AnswerChoices { kind: question.kind, offered, selected: None }
     }

@@ -99,7 +99,10 @@ pub fn render(question: &PermissionQuestion, layout: QuestionLayout) -> Rendered
     }
     if hidden > 0 {
         let lines = if hidden == 1 { "line" } else { "lines" };
-        facts.push(format!("{hidden} {lines} not shown (v shows all), from line {first_hidden} on"));
+        let short = format!("{hidden} {lines} not shown (v shows all)");
+        let whole = format!("{short}, from line {first_hidden} on");
+        // Which line it is matters less than the key.
+        facts.push(if truncated(&whole, layout.width) == whole { whole } else { short });
     }
     let facts = facts.iter().map(|fact| truncated(fact, layout.width)).collect();
     RenderedQuestion { head, body: rows, facts, hidden, covers: covers(question, layout.width) }

@@ -304,7 +304,7 @@ fn updates() -> Vec<Update> {
             ..Status::default()
         })),
         Update::CompletionLists(Box::new(CompletionLists {
-            sessions: vec![SessionCompletion { name: text("k3f9"), about: text("parsing") }],
+            sessions: vec![SessionCompletion { name: text("k3f9"), about: text("parsing"), folder: Some(text("/a")) }],
             commands: vec![OwnCommand { name: text("review"), about: text("review a file") }],
             ..CompletionLists::default()
         })),

@@ -163,12 +163,8 @@ pub(super) fn sessions(sessions: &[SessionSummary], root: &str) -> CommandOutput
 /// A session as a completion entry, with its folder if it belongs to another project than
 /// `root`.
 pub(super) fn completion_entry(session: SessionSummary, root: &str) -> SessionCompletion {
-    let title = session.title.as_deref().unwrap_or_default();
-    let about = match other_folder(&session, root) {
-        Some(folder) => format!("{title} · in {folder}"),
-        None => title.to_owned(),
-    };
-    SessionCompletion { name: session.id.to_string(), about }
+    let folder = other_folder(&session, root).map(str::to_owned);
+    SessionCompletion { name: session.id.to_string(), about: session.title.unwrap_or_default(), folder }
 }
 
 /// Escapes text so that Markdown shows it literally.

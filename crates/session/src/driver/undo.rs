@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
-use crate::file_changes::{ChangedFiles, ChangedSince, Direction, FilePlan, changes_since};
+use crate::file_changes::{ChangedFiles, ChangedSince, Direction, FilePlan, FileState, changes_since};
 use crate::session_recorder::store_error;
 
 /// The tools whose changes are recorded.
@@ -41,8 +41,11 @@ impl Driver {
             None => Vec::new(),
         };
         let uncovered = self.uncovered_commands();
-        if plans.is_empty() {
-            let outcome = self.undo_talk(&[]);
+        let n_restorable = plans.iter().filter(|plan| plan.state == FileState::AsRecorded).count();
+        if n_restorable == 0 {
+            let (done, lines) = self.restore(&plans, Direction::Undo, ChangedSince::Skip)?;
+            let outcome = self.undo_talk(&done);
+            self.say(lines);
             self.say_uncovered(&uncovered);
             return outcome;
         }
@@ -54,7 +57,7 @@ impl Driver {
             kind: QuestionKind::Undo,
             ..PermissionQuestion::new(
                 "undo",
-                format!("put {} back too?", counted(plans.len() as u64, "file")),
+                format!("put {} back too?", counted(n_restorable as u64, "file")),
                 Risk::Writes,
             )
         };
@@ -89,9 +92,13 @@ impl Driver {
                         changes.iter().rev().find(|change| change.undone_by.is_none()).map(|change| change.turn);
                     newest.map(|turn| changes_since(changes, turn)).unwrap_or_default()
                 };
-                let plans = self.plans(newest, Direction::Undo)?;
+                let mut plans = self.plans(newest, Direction::Undo)?;
                 if plans.is_empty() {
                     return Err(HintedError::new("this session changed no file that can be put back"));
+                }
+                if force {
+                    self.record_other_changes(&plans)?;
+                    plans = self.plans(newest, Direction::Undo)?;
                 }
                 let (done, mut lines) = self.restore(&plans, Direction::Undo, changed_since)?;
                 if !done.is_empty() {
@@ -245,6 +252,15 @@ impl Driver {
         let changes = store.file_changes(recorder.id()).map_err(|error| store_error(&error))?;
         let files = ChangedFiles { store, restorer };
         files.plan(&choose(changes), direction).map_err(|error| store_error(&error))
+    }
+
+    /// Records what else changed these files, so that `/redo` brings it back.
+    fn record_other_changes(&self, plans: &[FilePlan]) -> Result<(), HintedError> {
+        let (Some(store), Some(recorder), Some(restorer)) = (&self.store, &self.recorder, &self.active.restorer) else {
+            return Ok(());
+        };
+        let files = ChangedFiles { store, restorer };
+        files.record_other_changes(recorder.id(), plans).map_err(|error| store_error(&error))
     }
 
     fn restore(

@@ -10,6 +10,7 @@ mod connect;
 mod error;
 mod file_changes;
 mod learned_repairs;
+mod long_reply;
 mod message_reading;
 mod messages;
 mod prompt_history;
@@ -229,6 +230,16 @@ impl SqliteStore {
         run().map_err(|error| error.with_path(&self.path))
     }
 
+    /// Frees what the writer keeps for later: pages and prepared statements. One small allocation among those of the
+    /// index would keep all of their memory from going back to the system.
+    fn release_memory(&self) {
+        let WriterConnection::Open(connection) = &self.writer else { return };
+        let connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        connection.flush_prepared_statement_cache();
+        // The pages are only a cache, so an error does no harm.
+        drop(connection.execute_batch("PRAGMA shrink_memory"));
+    }
+
     /// Runs a read transaction, so that all reads see the same state.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, DbError>) -> Result<T> {
         let run = |connection: &Connection| -> Result<T, DbError> {
@@ -343,7 +354,15 @@ impl Store for SqliteStore {
     }
 
     fn finish(&self, reply: MessageId, message: &Message, ended: Option<Time>) -> Result<()> {
-        self.write(|db| replies::finish(db, reply, message, ended))
+        let finish = || self.write(|db| replies::finish(db, reply, message, ended));
+        if !long_reply::is_long(message) {
+            return finish();
+        }
+        long_reply::on_short_thread(&|| {
+            finish()?;
+            self.release_memory();
+            Ok(())
+        })
     }
 
     fn page(&self, id: &SessionId, query: PageQuery) -> Result<MessagePage> {

@@ -6,6 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::App;
 use crate::bindings::KeyAction;
+use crate::text::wrap::first_that_fits;
 use crate::transcript::find::FoundRows;
 
 #[derive(Debug, Default)]
@@ -28,19 +29,23 @@ impl FindBar {
         format!("find: {}", terminal_safe_line(&self.words))
     }
 
-    /// What was found, and the keys.
-    pub(crate) fn state(&self) -> String {
-        const KEYS: &str = "↑ earlier, ↓ later · Esc";
+    /// What was found, and the keys, as far as they fit.
+    pub(crate) fn state(&self, room: usize) -> String {
+        const KEYS: &str = "↑ earlier, ↓ later · Esc back";
+        const SHORT_KEYS: &str = "↑ ↓ · Esc";
         let hidden = match self.found.n_hidden {
             0 => String::new(),
             1 => " · also in 1 hidden thought (Ctrl+T)".to_owned(),
             hidden => format!(" · also in {hidden} hidden thoughts (Ctrl+T)"),
         };
-        match (self.words.trim().is_empty(), self.current, self.found.rows.len()) {
-            (true, _, _) => "type words · Esc".to_owned(),
-            (false, Some(current), all) => format!("{} of {all}{hidden} · {KEYS}", current + 1),
-            (false, None, _) => format!("not found{hidden} · Esc"),
-        }
+        let (found, keys) = match (self.words.trim().is_empty(), self.current, self.found.rows.len()) {
+            (true, _, _) => ("type words".to_owned(), ["Esc back", "Esc"]),
+            (false, Some(current), all) => (format!("{} of {all}", current + 1), [KEYS, SHORT_KEYS]),
+            (false, None, _) => ("not found".to_owned(), ["Esc back", "Esc"]),
+        };
+        let with_keys = |hidden: &str| keys.map(|keys| format!("{found}{hidden} · {keys}"));
+        let texts: Vec<String> = with_keys(&hidden).into_iter().chain(with_keys("")).chain([found.clone()]).collect();
+        first_that_fits(&texts, room)
     }
 }
 

@@ -293,12 +293,11 @@ impl App {
 
     fn click(&mut self, x: u16, y: u16) {
         let area = self.transcript_area;
+        if self.transcript.has_hint_at(x, y) {
+            return self.transcript.follow();
+        }
         if !area.contains((x, y).into()) {
             return;
-        }
-        let is_hint = !self.transcript.is_following() && y + 1 == area.bottom() && x + 9 > area.right();
-        if is_hint {
-            return self.transcript.follow();
         }
         match self.transcript.hit(usize::from(y - area.y)) {
             Some(RowHit { item, part: HitPart::Header }) => self.transcript.toggle(item),

@@ -34,7 +34,7 @@ use crate::view::reader::ReaderView;
 use aside_front::{Command, CompletionLists, MouseMode, Sending, Status, Update};
 use attention::Attention;
 use permission_prompt::PermissionPrompt;
-use turn_activity::{TurnActivity, TurnState};
+use turn_activity::{TurnActivity, TurnState, UserCommand};
 
 /// Everything that can happen to the screen.
 #[derive(Debug)]
@@ -97,8 +97,8 @@ pub struct App {
     pub(crate) transcript_area: Rect,
     browsing: bool,
     attention: Attention,
-    /// The user's own command line that runs, by its call id.
-    user_command: Option<String>,
+    /// The command of the user that runs.
+    user_command: Option<UserCommand>,
     /// The colours that the terminal's background asks for.
     detected_theme: Theme,
     turn: TurnState,
@@ -245,6 +245,11 @@ impl App {
     /// Whether a turn is running.
     pub fn is_busy(&self) -> bool {
         self.turn != TurnState::Idle
+    }
+
+    /// Whether a command of the user runs, and no turn.
+    pub(crate) fn runs_user_command(&self) -> bool {
+        self.user_command.is_some()
     }
 
     pub fn is_quit_armed(&self) -> bool {

@@ -6,7 +6,7 @@ use aside_core::tool_mode::ToolMode;
 use aside_front::slash_commands::{self, LocalCommand, ParsedLine};
 use aside_front::{Command, CommandOutput, TerminalAction, sent_report};
 
-use super::{App, InputMode, TurnActivity, TurnState};
+use super::{App, InputMode, TurnActivity, TurnState, UserCommand};
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::output_markdown;
 use crate::view::reader::ReaderView;
@@ -45,6 +45,10 @@ impl App {
             }
             ParsedLine::Command(command) => {
                 self.transcript.follow();
+                if command == Command::Compact && self.turn == TurnState::Idle {
+                    self.turn = TurnState::Running { since: self.now };
+                    (self.user_command, self.activity) = (Some(UserCommand::Compact), TurnActivity::Compacting);
+                }
                 self.apply_at_once(&command).into_iter().chain([command]).collect()
             }
             ParsedLine::Invalid { what, hint } => {
@@ -198,8 +202,8 @@ fn is_choice(command: &Command) -> bool {
 pub(crate) fn mode_message(mode: ToolMode) -> &'static str {
     match mode {
         ToolMode::Ask => "Mode: ask before changes and commands",
-        ToolMode::AcceptEdits => "Mode: accept edits in this folder, ask before commands",
-        ToolMode::ReadOnly => "Mode: read only, no tool can change anything",
+        ToolMode::AcceptEdits => "Mode: accept edits, ask before commands",
+        ToolMode::ReadOnly => "Mode: read only, tools change nothing",
     }
 }
 

@@ -41,12 +41,22 @@ pub(super) enum TurnActivity {
     Writing,
     Calling(String),
     Running(String),
+    /// Older turns are being summarised.
+    Compacting,
     /// The request is sent again at this time.
     Retrying {
         at: Option<Time>,
         attempt: u32,
         why: String,
     },
+}
+
+/// A command of the user that takes time. It can be stopped, as a turn can.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum UserCommand {
+    /// A command line, by the id of its call.
+    Shell(String),
+    Compact,
 }
 
 /// From here on the user is told that the provider sends nothing.
@@ -78,6 +88,7 @@ impl App {
             TurnActivity::Writing => Some("writing".to_owned()),
             TurnActivity::Calling(name) => Some(format!("calling {}", terminal_safe_line(name))),
             TurnActivity::Running(name) => Some(format!("running {}", terminal_safe_line(name))),
+            TurnActivity::Compacting => Some("compacting".to_owned()),
             TurnActivity::Retrying { at, attempt, why } => Some(self.retry_text(*at, *attempt, why)),
         };
         let silence = self.silence();
@@ -114,10 +125,13 @@ impl App {
     }
 
     /// How long the provider has sent nothing, once that is long.
-    fn silence(&self) -> Option<String> {
+    pub(crate) fn silence(&self) -> Option<String> {
         let waits = match &self.activity {
             TurnActivity::Waiting | TurnActivity::Thinking | TurnActivity::Writing | TurnActivity::Calling(_) => true,
-            TurnActivity::None | TurnActivity::Running(_) | TurnActivity::Retrying { .. } => false,
+            TurnActivity::None
+            | TurnActivity::Running(_)
+            | TurnActivity::Compacting
+            | TurnActivity::Retrying { .. } => false,
         };
         let silent = self.heard_at.zip(self.now).map(|(heard, now)| now.0.saturating_sub(heard.0))?;
         let is_long = waits && silent >= SILENCE_MS && !self.permission_prompt.is_waiting();

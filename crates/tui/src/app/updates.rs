@@ -9,7 +9,7 @@ use aside_core::message::Message;
 use aside_core::terminal_text::terminal_safe_line;
 use aside_core::turn::TurnEnd;
 
-use super::{App, ThinkingRequest, TurnActivity, TurnState};
+use super::{App, ThinkingRequest, TurnActivity, TurnState, UserCommand};
 use crate::text::TextRole;
 use crate::text::wrap::ellipsize;
 use crate::token_estimate::TokenRate;
@@ -62,6 +62,7 @@ impl App {
             Update::TurnEnded(end) => return self.turn_ended(&end),
             Update::QuestionAsked(question) => {
                 self.call_for_question(&question.about.tool);
+                self.transcript.tool_asked(&question.about.tool, &question.about.subject);
                 self.permission_prompt.push(*question);
             }
             Update::QuestionWithdrawn(id) => self.permission_prompt.withdraw(id),
@@ -78,6 +79,7 @@ impl App {
             Update::CompletionLists(lists) => self.composer.set_lists(*lists),
             Update::Models(models) => self.composer.set_live_models(models),
             Update::PromptHistory(sent) => self.composer.prepend_history(sent),
+            Update::Ready if self.user_command == Some(UserCommand::Compact) => return self.user_command_ended(),
             // The screen notices the end of a turn by itself.
             Update::Ready => (),
             // It shows no ids.
@@ -132,14 +134,14 @@ impl App {
     fn tool_started(&mut self, call: ToolCall) {
         if self.transcript.tool_started(&call) == StartedCall::OfUser {
             self.mark_running();
-            self.user_command = Some(call.id.as_str().to_owned());
+            self.user_command = Some(UserCommand::Shell(call.id.as_str().to_owned()));
         }
         self.activity = TurnActivity::Running(call.name);
     }
 
     fn tool_ended(&mut self, result: &ToolResult) -> Vec<Command> {
         self.transcript.tool_ended(result);
-        match self.user_command.as_ref() == Some(&result.id) {
+        match matches!(&self.user_command, Some(UserCommand::Shell(call)) if *call == result.id) {
             true => self.user_command_ended(),
             false => Vec::new(),
         }
@@ -186,6 +188,10 @@ impl App {
     fn apply_status(&mut self, status: Status) -> Vec<Command> {
         let before = self.status.screen;
         let is_old = self.requested_view.is_some_and(|view| view != status.view);
+        if self.status.model != status.model {
+            // The rate of another model says nothing about this one.
+            self.rate = TokenRate::default();
+        }
         self.status = Status { view: if is_old { self.status.view } else { status.view }, ..status };
         if !is_old {
             self.requested_view = None;

@@ -22,6 +22,14 @@ pub struct CompletionPopup {
 pub struct Completion {
     pub text: String,
     pub doc: String,
+    /// The folder that a session began in, if it is not this project's.
+    pub folder: Option<String>,
+}
+
+impl Completion {
+    fn new(text: String, doc: String) -> Completion {
+        Completion { text, doc, folder: None }
+    }
 }
 
 impl CompletionPopup {
@@ -62,15 +70,15 @@ pub fn popup(text: &str, cursor: usize, lists: &CompletionLists) -> Option<Compl
 fn commands(typed: &str, own: &[OwnCommand]) -> Vec<Completion> {
     let built_in = COMMANDS.iter().filter(|entry| entry.name.starts_with(typed)).map(|entry| {
         let space = if entry.arguments.is_empty() { "" } else { " " };
-        Completion { text: format!("{}{space}", entry.name), doc: entry.doc.to_owned() }
+        Completion::new(format!("{}{space}", entry.name), entry.doc.to_owned())
     });
     let own = own.iter().filter(|command| command.name.starts_with(typed));
-    built_in.chain(own.map(|own| Completion { text: format!("{} ", own.name), doc: own.about.clone() })).collect()
+    built_in.chain(own.map(|own| Completion::new(format!("{} ", own.name), own.about.clone()))).collect()
 }
 
 fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (usize, Vec<Completion>) {
     let plain = |words: Vec<String>| -> Vec<Completion> {
-        words.into_iter().map(|text| Completion { text, doc: String::new() }).collect()
+        words.into_iter().map(|text| Completion::new(text, String::new())).collect()
     };
     match name {
         "set" => {
@@ -105,18 +113,24 @@ fn words(list: &[String]) -> Vec<&str> {
 fn setting(text: String) -> Completion {
     let name = text.split_once('=').map_or(text.as_str(), |(name, _)| name);
     let doc = name.parse::<SettingKey>().map(|key| key.info().doc.to_owned()).unwrap_or_default();
-    Completion { doc, text }
+    Completion::new(text, doc)
 }
 
 fn with_prefix(words: &[&str], typed: &str) -> Vec<String> {
     words.iter().filter(|word| word.starts_with(typed)).map(|word| (*word).to_owned()).collect()
 }
 
-/// Matches sessions by id or description.
+/// Matches sessions by id, description or folder.
 fn matching_sessions(all: &[SessionCompletion], typed: &str) -> Vec<Completion> {
     let wanted = typed.to_lowercase();
-    let fits = |one: &&SessionCompletion| one.name.starts_with(typed) || one.about.to_lowercase().contains(&wanted);
-    let candidate = |one: &SessionCompletion| Completion { text: one.name.clone(), doc: one.about.clone() };
+    let has = |text: &str| text.to_lowercase().contains(&wanted);
+    let fits = |one: &&SessionCompletion| {
+        one.name.starts_with(typed) || has(&one.about) || one.folder.as_deref().is_some_and(has)
+    };
+    let candidate = |one: &SessionCompletion| Completion {
+        folder: one.folder.clone(),
+        ..Completion::new(one.name.clone(), one.about.clone())
+    };
     let mut found: Vec<Completion> = all.iter().filter(fits).take(MAX_OPTIONS).map(candidate).collect();
     found.reverse();
     found
@@ -156,7 +170,7 @@ fn mention(head: &str, files: &[String]) -> Option<(usize, Vec<Completion>)> {
     if !begins_word || typed.contains(char::is_whitespace) {
         return None;
     }
-    let options = matching(files, typed).into_iter().map(|text| Completion { text, doc: String::new() });
+    let options = matching(files, typed).into_iter().map(|text| Completion::new(text, String::new()));
     Some((at + 1, options.collect()))
 }
 
@@ -179,7 +193,7 @@ mod tests {
             models: words(&["acme/small", "other/acme"]),
             profiles: words(&["work"]),
             files: words(&["src/lib.rs", "README.md"]),
-            sessions: vec![SessionCompletion { name: "k3f9".into(), about: "Parsing headers".into() }],
+            sessions: vec![SessionCompletion { name: "k3f9".into(), about: "Parsing headers".into(), folder: None }],
             tools: words(&["read", "shell"]),
             rules: words(&["shell:make"]),
             efforts: words(&["low", "high"]),

@@ -61,8 +61,10 @@ pub(super) fn question(question: &PendingQuestion, layout: QuestionLayout) -> Ve
 }
 
 pub(super) fn answers(question: &PendingQuestion) -> String {
-    if question.about.kind == QuestionKind::Undo {
-        return "Answer y: yes, the files too. n: no, only the conversation.".to_owned();
+    match question.about.kind {
+        QuestionKind::Undo => return "Answer y: yes, the files too. n: no, only the conversation.".to_owned(),
+        QuestionKind::Trust => return "Answer y: yes, from now on. n: no.".to_owned(),
+        QuestionKind::Permission => (),
     }
     let longer = match question.about.rememberable_scope() {
         Some(_) => "s: yes for this session. p: for this project. ",

@@ -40,8 +40,11 @@ pub(crate) fn mark_code_rows(rows: &mut [Row], at: CodePosition) {
     }
 }
 
-/// The row above a code block that names its language.
+/// The row above a code block that names its language. A diff needs none: its first lines name a file.
 pub(super) fn code_head(info: &str, base: BaseStyle, width: usize, margin: Margin, out: &mut Vec<Row>) {
+    if info == "diff" {
+        return;
+    }
     let spans = [Span::new(TextRole::Muted, info)];
     wrap(&spans, width, Break::Words, &indented(margin, width), base.code_background(), out);
 }

@@ -177,6 +177,12 @@ fn copy(spans: &[Span], graphemes: &[Grapheme], out: &mut Vec<Span>) {
     }
 }
 
+/// The first of these texts that fits, or as much as fits of the last one.
+pub fn first_that_fits(texts: &[String], width: usize) -> String {
+    let fitting = texts.iter().find(|text| width_of(text) <= width).or(texts.last());
+    fitting.map(|text| ellipsize(text, width)).unwrap_or_default()
+}
+
 /// Shortens a text to a width with an ellipsis, at a word end if there is one in the second half.
 pub fn ellipsize(text: &str, width: usize) -> String {
     if width_of(text) <= width {

@@ -277,22 +277,33 @@ impl Transcript {
         StartedCall::OfUser
     }
 
-    /// Restarts the clock of the call that the question was about. Parallel calls may use the same
-    /// tool, so the subject decides.
+    /// Shows that the user is asked about a call.
+    pub fn tool_asked(&mut self, name: &str, subject: &str) {
+        if let Some(tool) = self.begun_call(name, subject) {
+            tool.ask();
+        }
+    }
+
+    /// Starts the clock of the call that the question was about: the time the user took to answer does not count.
     pub fn tool_answered(&mut self, name: &str, subject: &str) {
         let now = self.now;
+        if let Some(tool) = self.begun_call(name, subject) {
+            tool.start(now);
+        }
+    }
+
+    /// The call that a question is about. Parallel calls may use the same tool, so the subject decides.
+    fn begun_call(&mut self, name: &str, subject: &str) -> Option<&mut ToolBlock> {
         let items = self.items.iter_mut().skip(self.turn_start);
-        let mut running: Vec<&mut ToolBlock> = items
+        let mut begun: Vec<&mut ToolBlock> = items
             .filter_map(|item| match item {
-                TranscriptItem::Tool(tool) if tool.is_running(name) => Some(&mut **tool),
+                TranscriptItem::Tool(tool) if tool.is_begun(name) => Some(&mut **tool),
                 TranscriptItem::Tool(_) | TranscriptItem::User(_) | TranscriptItem::Text(_) => None,
                 TranscriptItem::Thinking(_) | TranscriptItem::Notice(_) | TranscriptItem::Output(_) => None,
             })
             .collect();
-        let matching = running.iter().position(|tool| tool.is_about(subject)).unwrap_or(0);
-        if let Some(tool) = running.get_mut(matching) {
-            tool.restart_clock(now);
-        }
+        let matching = begun.iter().position(|tool| tool.is_about(subject)).unwrap_or(0);
+        (matching < begun.len()).then(|| begun.swap_remove(matching))
     }
 
     pub fn tool_output(&mut self, call: &str, tail: &str, n_lines: u64) {

@@ -75,6 +75,8 @@ pub struct Transcript {
     size: (usize, usize),
     /// What is on each row of the last frame.
     hits: Vec<Option<RowHit>>,
+    /// Where the last frame has the hint that leads to the end.
+    hint: Option<Rect>,
     /// Sections with rows, which are dropped once they are not visible.
     laid_out: Vec<SectionId>,
     /// Fill the screen again, although the content shrank.
@@ -145,6 +147,7 @@ impl Transcript {
             follow: true,
             size: (80, 24),
             hits: Vec::new(),
+            hint: None,
             laid_out: Vec::new(),
             refill: false,
             focus: None,
@@ -292,10 +295,14 @@ impl Transcript {
             skip = 0;
         }
         self.draw_sticky(area, &context, theme, buffer);
-        if !self.follow && height > 0 && self.bottom(&context) > self.top {
-            draw_hint(area, buffer, theme, bottom_hint);
-        }
+        let has_hint = !self.follow && height > 0 && self.bottom(&context) > self.top;
+        self.hint = has_hint.then(|| draw_hint(area, buffer, theme, bottom_hint));
         self.forget_all_but(seen);
+    }
+
+    /// Whether the hint that leads to the end is drawn here.
+    pub fn has_hint_at(&self, x: u16, y: u16) -> bool {
+        self.hint.is_some_and(|hint| hint.contains((x, y).into()))
     }
 
     fn forget_all_but(&mut self, seen: Vec<SectionId>) {
@@ -448,13 +455,19 @@ impl PaintedArea {
     }
 }
 
-fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme, bottom_hint: BottomHint) {
+/// Returns where it is drawn.
+fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme, bottom_hint: BottomHint) -> Rect {
     let text = match bottom_hint {
         BottomHint::Live => " ↓ live ",
         BottomHint::End => " ↓ end ",
     };
     let width = (crate::text::width_of(text) as u16).min(area.width);
-    let hint = Rect { x: area.right() - width, y: area.bottom() - 1, width, height: 1 };
+    let last = Rect { x: area.right() - width, y: area.bottom() - 1, width, height: 1 };
+    // On the line below, it covers no text.
+    let below = Rect { y: area.bottom(), ..last };
+    let is_free = below.positions().all(|at| buffer.cell(at).is_some_and(|cell| cell.symbol() == "─"));
+    let hint = if is_free { below } else { last };
     let row = Row::new(vec![Span::new(TextRole::Accent, text)]).with_background(RowBackground::Selected);
     paint_row(buffer, hint, 0, &row, None, theme);
+    hint
 }

@@ -1,5 +1,7 @@
 //! Text that is not Markdown: a prompt, a tool result or a notice.
 
+use std::ops::Range;
+
 use aside_core::terminal_text::terminal_safe;
 
 use super::diff;
@@ -21,8 +23,15 @@ pub enum PlainTextKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     All,
-    /// The first lines, and how many more there are.
+    /// The first or last lines, and how many more there are.
     Part,
+}
+
+/// Which lines a partial view shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartSide {
+    First,
+    Last,
 }
 
 /// Lines shown of a partial text.
@@ -39,6 +48,7 @@ pub struct PlainText {
     lines: usize,
     /// Lines shown of a partial view.
     part_lines: usize,
+    part_side: PartSide,
     layout: Option<PlainLayout>,
     highlights: Highlights,
 }
@@ -56,7 +66,8 @@ impl PlainText {
         let source = terminal_safe(text).into_owned();
         let lines = source.lines().count();
         let part_lines = if kind == PlainTextKind::User { PART_LINES_OF_PROMPT } else { PART_LINES };
-        PlainText { source, kind, lines, part_lines, layout: None, highlights: Highlights::default() }
+        let part_side = PartSide::First;
+        PlainText { source, kind, lines, part_lines, part_side, layout: None, highlights: Highlights::default() }
     }
 
     /// A tool result.
@@ -92,6 +103,17 @@ impl PlainText {
         PlainText { part_lines, ..self }
     }
 
+    /// Shows the last lines in a partial view. A diff is read from its beginning.
+    pub fn with_last_lines(self) -> PlainText {
+        let part_side = if self.kind == PlainTextKind::Diff { PartSide::First } else { PartSide::Last };
+        PlainText { part_side, ..self }
+    }
+
+    /// How many lines there are, if some were left out of the text.
+    pub fn with_total_lines(self, lines: usize) -> PlainText {
+        PlainText { lines, ..self }
+    }
+
     pub fn forget_rows(&mut self) {
         self.layout = None;
     }
@@ -109,20 +131,25 @@ impl PlainText {
     }
 
     fn lay_out(&self, width: usize, extent: Extent) -> PlainLayout {
-        let most = match extent {
-            Extent::All => usize::MAX,
-            Extent::Part => self.part_lines,
+        let kept = self.source.lines().count();
+        let shown = match (extent, self.part_side) {
+            (Extent::All, _) => 0..usize::MAX,
+            (Extent::Part, PartSide::First) => 0..self.part_lines,
+            (Extent::Part, PartSide::Last) => kept.saturating_sub(self.part_lines)..usize::MAX,
         };
-        let (mut rows, codes) = lay_out_lines(&self.source, self.kind, width, most);
+        let (mut rows, codes) = lay_out_lines(&self.source, self.kind, width, shown);
         let cut = extent == Extent::Part && rows.len() > MAX_PART_ROWS;
-        if cut {
-            rows.truncate(MAX_PART_ROWS);
+        match self.part_side {
+            PartSide::First if cut => rows.truncate(MAX_PART_ROWS),
+            PartSide::Last if cut => drop(rows.drain(..rows.len() - MAX_PART_ROWS)),
+            PartSide::First | PartSide::Last => (),
         }
         if extent == Extent::Part && (cut || self.lines > self.part_lines) {
+            let place = if self.part_side == PartSide::Last { " above" } else { "" };
             let more = match self.lines.saturating_sub(self.part_lines) {
-                0 => "… more of this (click to expand)".to_owned(),
-                1 => "… 1 more line (click to expand)".to_owned(),
-                more => format!("… {more} more lines (click to expand)"),
+                0 => format!("… more of this{place} (click to expand)"),
+                1 => format!("… 1 more line{place} (click to expand)"),
+                more => format!("… {more} more lines{place} (click to expand)"),
             };
             let (margin, background) = match self.kind {
                 PlainTextKind::User => {
@@ -132,7 +159,11 @@ impl PlainText {
                     (Margin::default(), RowBackground::None)
                 }
             };
+            let end = rows.len();
             wrap(&[Span::new(TextRole::Accent, more)], width, Break::Words, &margin, background, &mut rows);
+            if self.part_side == PartSide::Last {
+                rows.rotate_left(end);
+            }
         }
         PlainLayout { width, extent, rows, codes }
     }
@@ -150,14 +181,15 @@ impl PlainText {
     }
 }
 
-fn lay_out_lines(source: &str, kind: PlainTextKind, width: usize, most: usize) -> (Vec<Row>, Vec<CodeBlock>) {
+fn lay_out_lines(source: &str, kind: PlainTextKind, width: usize, shown: Range<usize>) -> (Vec<Row>, Vec<CodeBlock>) {
     let mut out = Vec::new();
     let mut at = 0;
-    let lines = source.trim_end_matches('\n').split('\n').take(most).map(|line| {
+    let lines = source.trim_end_matches('\n').split('\n').map(|line| {
         let from = at;
         at += line.len() + 1;
         (from, line)
     });
+    let lines = lines.take(shown.end).skip(shown.start);
     match kind {
         PlainTextKind::User => lines.for_each(|(at, line)| {
             let lead = if at == 0 { "❯ " } else { "  " };

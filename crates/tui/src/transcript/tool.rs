@@ -131,13 +131,18 @@ impl ToolBlock {
         self.began = now;
     }
 
-    /// The time the user took to answer does not count.
-    pub fn restart_clock(&mut self, now: Option<Time>) {
-        self.began = now;
+    /// The user is asked about it, so it does not run yet.
+    pub fn ask(&mut self) {
+        self.state = CallState::Asked;
     }
 
-    pub fn is_running(&self, name: &str) -> bool {
-        self.state == CallState::Running && self.name == terminal_safe_line(name)
+    /// Whether it has begun and not ended.
+    pub fn is_begun(&self, name: &str) -> bool {
+        matches!(self.state, CallState::Asked | CallState::Running) && self.name == terminal_safe_line(name)
+    }
+
+    pub fn is_asked(&self) -> bool {
+        self.state == CallState::Asked
     }
 
     pub fn is_about(&self, about: &str) -> bool {
@@ -157,10 +162,17 @@ impl ToolBlock {
         };
         let mut output = PlainText::output(shown);
         if self.purpose == ToolPurpose::Command {
-            self.n_output_lines = Some(command_lines(&described));
-            if self.state == CallState::Done {
-                output = output.with_part_lines(COMMAND_LINES);
-            }
+            let n_lines = command_lines(&described);
+            self.n_output_lines = Some(n_lines);
+            // Lines of ours at the end are shown, but the command did not write them.
+            let ours = shown.lines().count() - without_status(shown).lines().count();
+            output = output.with_total_lines(n_lines + ours);
+            // Why a command failed is said last.
+            output = if self.state == CallState::Done {
+                output.with_part_lines(COMMAND_LINES)
+            } else {
+                output.with_last_lines()
+            };
         }
         if output.kind() == PlainTextKind::Diff {
             self.changed = changed(output.source());
@@ -184,6 +196,9 @@ impl ToolBlock {
 
     /// Shows the newest output of the running call.
     pub fn set_live_output(&mut self, tail: &str, n_lines: u64) {
+        if self.state == CallState::Asked {
+            self.state = CallState::Running;
+        }
         let lines: Vec<&str> = tail.lines().collect();
         let shown = lines.get(lines.len().saturating_sub(COMMAND_LINES)..).unwrap_or_default();
         let hidden = n_lines.saturating_sub(shown.len() as u64);
@@ -197,6 +212,7 @@ impl ToolBlock {
             CallState::Streaming => self.partial.as_ref().is_some_and(|partial| !partial.is_empty()),
             CallState::Running => self.live.is_some(),
             CallState::Waiting
+            | CallState::Asked
             | CallState::Done
             | CallState::Failed
             | CallState::Denied
@@ -261,6 +277,7 @@ impl ToolBlock {
         let (mark, role) = match self.state {
             CallState::Streaming | CallState::Running => (context.spinner(), TextRole::Accent),
             CallState::Waiting => ("○", TextRole::Muted),
+            CallState::Asked => ("?", TextRole::Warning),
             CallState::Done => ("✓", TextRole::Success),
             CallState::Failed => ("✗", TextRole::Error),
             CallState::Denied => ("✗", TextRole::Warning),
@@ -302,7 +319,18 @@ impl ToolBlock {
         if let Some(n_lines) = so_far {
             return format!(" · {}", counted(n_lines, "line"));
         }
-        let is_real_output = matches!(self.state, CallState::Done | CallState::Failed);
+        // The result of a call that failed is a message, unless a command wrote it.
+        let is_real_output = match self.state {
+            CallState::Done => true,
+            CallState::Failed => self.purpose == ToolPurpose::Command,
+            CallState::Streaming
+            | CallState::Waiting
+            | CallState::Asked
+            | CallState::Running
+            | CallState::Denied
+            | CallState::Stopped
+            | CallState::NotRun => false,
+        };
         let Some(output) = self.output.as_ref().filter(|_| is_real_output) else { return String::new() };
         let (added, removed) = self.changed;
         let n_lines = match self.purpose {
@@ -326,7 +354,7 @@ impl ToolBlock {
             CallState::Stopped => (" · stopped", self.duration_ms),
             CallState::Done => ("", self.duration_ms),
             CallState::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
-            CallState::Streaming | CallState::Waiting => ("", None),
+            CallState::Streaming | CallState::Waiting | CallState::Asked => ("", None),
         };
         let ms = ms.filter(|ms| *ms >= 1000);
         format!("{word}{}", ms.map(|ms| format!(" · {}", duration(ms))).unwrap_or_default())

@@ -11,6 +11,7 @@ use aside_front::{Command, ShellOutput};
 
 use super::Cursor;
 use crate::app::{App, InputMode};
+use crate::input::completion::Completion;
 use crate::paint::{clear, paint_row};
 use crate::text::wrap::ellipsize;
 use crate::text::{Row, RowBackground, Span, TextRole, width_of};
@@ -69,9 +70,14 @@ fn below(area: Rect, rows: u16) -> Rect {
     Rect { y: area.y + rows, height: area.height - rows, ..area }
 }
 
+/// The room for the hint that leads to the end of the transcript.
+const HINT_WIDTH: usize = 8;
+
 /// The line above the box shows the current activity.
 fn rule(app: &App, width: usize) -> Row {
-    let room = width.saturating_sub(4);
+    // A hint at the right end says that there is more below.
+    let hint = if app.transcript().is_following() { 0 } else { HINT_WIDTH };
+    let room = width.saturating_sub(4 + hint);
     let doing = app.activity_line(room).or_else(|| shell_hint(app, room)).or_else(|| popup_hint(app));
     let Some(doing) = doing.filter(|_| width > 12) else {
         return Row::new(vec![Span::new(TextRole::Muted, "─".repeat(width))]);
@@ -101,6 +107,11 @@ fn popup_hint(app: &App) -> Option<String> {
 fn placeholder(app: &App, room: usize) -> Cow<'static, str> {
     match (app.mode(), app.is_busy()) {
         (InputMode::DenyMessage, _) => "a message to the model, then Enter".into(),
+        (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, true)
+            if app.runs_user_command() =>
+        {
+            "is sent when this is done".into()
+        }
         (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, true) => {
             const STEER: &str = "goes in after this step";
             let whole = app.queue_key().map(|key| format!("{STEER}; {key}: after the turn"));
@@ -109,6 +120,34 @@ fn placeholder(app: &App, room: usize) -> Cow<'static, str> {
         (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, false) => {
             "ask something, /help for more".into()
         }
+    }
+}
+
+/// What is known of an option, as much as fits. A folder is known by its last part.
+fn described(option: &Completion, is_current: bool, room: usize) -> String {
+    let doc = match (is_current, option.doc.is_empty()) {
+        (true, true) => "current".to_owned(),
+        (true, false) | (false, _) => terminal_safe_line(&option.doc),
+    };
+    let Some(folder) = option.folder.as_deref().map(terminal_safe_line) else { return ellipsize(&doc, room) };
+    let whole = format!("{doc} · in {folder}");
+    if width_of(&whole) <= room {
+        return whole;
+    }
+    let name = folder.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let place = ellipsize(&format!(" · …/{name}"), room / 2);
+    format!("{}{place}", ellipsize(&doc, room.saturating_sub(width_of(&place))))
+}
+
+/// Whether choosing this value would change nothing.
+fn is_current(app: &App, value: &str) -> bool {
+    let line = app.composer.editor.raw();
+    let status = &app.status;
+    match line.split_once(' ').map(|(command, _)| command.trim_start_matches(['/', ':'])) {
+        Some("model") => status.model == value,
+        Some("effort") => status.effort.as_deref() == Some(value),
+        Some("theme") => status.screen.theme.to_string() == value,
+        Some(_) | None => false,
     }
 }
 
@@ -124,7 +163,7 @@ pub(crate) fn draw_popup(app: &App, area: Rect, buffer: &mut Buffer) {
         let selected = index == popup.selected;
         let name = ellipsize(&terminal_safe_line(&option.text), width.saturating_sub(2));
         let pad = " ".repeat(widest.saturating_sub(width_of(&name)) + 2);
-        let doc = ellipsize(&terminal_safe_line(&option.doc), width.saturating_sub(widest + 4));
+        let doc = described(option, is_current(app, &option.text), width.saturating_sub(widest + 4));
         let mark = if selected { "› " } else { "  " };
         let role = if selected { TextRole::Accent } else { TextRole::Plain };
         let row = Row::new(vec![

@@ -54,7 +54,12 @@ fn rendered(app: &mut App, width: usize, rows: usize) -> Option<&RenderedQuestio
 
 fn question_rows(rendered: &RenderedQuestion, answers: Vec<Row>, width: usize) -> Vec<Row> {
     let mut rows = vec![rule(width), head(rendered)];
-    rows.extend(rendered.body.iter().map(body_row));
+    let mut role = TextRole::Plain;
+    for row in &rendered.body {
+        // The rest of a long line keeps the colour of its beginning.
+        role = if row.is_continued { role } else { body_role(row) };
+        rows.push(body_row(row, role));
+    }
     rows.extend(rendered.facts.iter().map(|fact| Row::new(vec![Span::new(TextRole::Warning, fact.as_str())])));
     rows.extend(answers);
     rows
@@ -68,15 +73,18 @@ fn head(rendered: &RenderedQuestion) -> Row {
     Row::new(vec![Span::new(TextRole::Warning, rendered.head.as_str()).with_font(FontStyle::BOLD)])
 }
 
-/// A body row with its gutter, in diff colours where it looks like a diff. Rows with invisible
-/// characters stand out.
-fn body_row(row: &BodyRow) -> Row {
-    let role = match row.text.chars().next() {
+/// Diff colours where it looks like a diff. Lines with invisible characters stand out.
+fn body_role(row: &BodyRow) -> TextRole {
+    match row.text.chars().next() {
         _ if row.is_marked => TextRole::Warning,
-        Some('+') if !row.is_continued => TextRole::Added,
-        Some('-') if !row.is_continued => TextRole::Removed,
+        Some('+') => TextRole::Added,
+        Some('-') => TextRole::Removed,
         _ => TextRole::Plain,
-    };
+    }
+}
+
+/// A body row with its gutter.
+fn body_row(row: &BodyRow, role: TextRole) -> Row {
     let gutter = if row.is_marked { TextRole::Warning } else { TextRole::Muted };
     let text = row.to_string();
     let text = text.strip_prefix(row.gutter()).unwrap_or(&text).to_owned();

@@ -10,8 +10,8 @@ use crate::app::App;
 use crate::paint::paint_row;
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::search::SearchResults;
-use crate::text::wrap::ellipsize;
-use crate::text::{BaseStyle, MarkdownView, Row, RowBackground, Span, TextRole};
+use crate::text::wrap::{ellipsize, first_that_fits};
+use crate::text::{BaseStyle, MarkdownView, Row, RowBackground, Span, TextRole, width_of};
 use crate::theme::Theme;
 use crate::transcript::Transcript;
 use crate::transcript::item::TranscriptItem;
@@ -272,7 +272,8 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
         let foot = Rect { y: area.bottom() - 1, height: 1, ..area };
         let waits = app.permission_prompt.is_waiting() && !matches!(reader.content, ReaderContent::Preview { .. });
         let waits = if waits { "a tool waits for an answer · " } else { "" };
-        let text = ellipsize(&format!("{waits}{}", footer_text(reader)), width);
+        let text = format!("{waits}{}", footer_text(reader, width.saturating_sub(width_of(waits))));
+        let text = ellipsize(&text, width);
         paint_row(buffer, foot, 0, &Row::new(vec![Span::new(TextRole::Muted, text)]), None, &theme);
     }
 }
@@ -316,7 +317,8 @@ fn title(reader: &ReaderView, transcript: &Transcript, width: usize) -> String {
     }
 }
 
-fn footer_text(reader: &ReaderView) -> String {
+/// Where the user is, and as many keys as fit.
+fn footer_text(reader: &ReaderView, width: usize) -> String {
     if reader.search.typing {
         return format!("/{}", reader.search.words);
     }
@@ -337,12 +339,21 @@ fn footer_text(reader: &ReaderView) -> String {
         (false, Some(index), hits) => format!("\"{words}\" {} of {hits} · ", index + 1),
         (false, None, hits) => format!("\"{words}\" found {hits} times · "),
     };
-    let others = match reader.content {
-        ReaderContent::Thinking(_) => "← → other thoughts · ",
-        ReaderContent::Preview { .. } | ReaderContent::Page { .. } => "",
+    let is_thought = matches!(reader.content, ReaderContent::Thinking(_));
+    let has_outline = !reader.results.titles.is_empty();
+    let place = format!("{message}{hits}{place} · q back");
+    let keys = |search: &'static str, others: &'static str| {
+        let keys = [Some(search), has_outline.then_some("o outline"), is_thought.then_some(others), Some("y copy")];
+        keys.into_iter().flatten().collect::<Vec<_>>()
     };
-    let outline = if reader.results.titles.is_empty() { "" } else { "o outline · " };
-    format!("{message}{hits}{place} · q back · / search, n next · {outline}{others}y copy")
+    let long = keys("/ search, n next", "← → other thoughts");
+    let short = keys("/ search", "← →");
+    let texts: Vec<String> = [long.as_slice()]
+        .into_iter()
+        .chain((0..=short.len()).rev().filter_map(|kept| short.get(..kept)))
+        .map(|keys| [&[place.as_str()], keys].concat().join(" · "))
+        .collect();
+    first_that_fits(&texts, width)
 }
 
 fn draw_outline(titles: &[(usize, String)], picked: usize, page: Rect, buffer: &mut Buffer, theme: &Theme) {

@@ -9,7 +9,7 @@ use ratatui::layout::Rect;
 use super::Cursor;
 use crate::app::{App, FindBar, InputMode, ThinkingRequest};
 use crate::paint::paint_row;
-use crate::text::wrap::ellipsize;
+use crate::text::wrap::{ellipsize, first_that_fits};
 use crate::text::{Row, Span, TextRole, width_of};
 use crate::token_estimate::format_count;
 
@@ -29,8 +29,8 @@ pub fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> Cursor {
 fn draw_find(app: &App, bar: &FindBar, area: Rect, buffer: &mut Buffer) -> Cursor {
     let width = usize::from(area.width);
     let prompt = bar.prompt();
-    let state = format!("  {}", bar.state());
     let room = width.saturating_sub(width_of(&prompt) + 1);
+    let state = format!("  {}", bar.state(room.saturating_sub(2)));
     let shown = if width_of(&prompt) < width { prompt.clone() } else { ellipsize(&prompt, width.saturating_sub(1)) };
     let spans = vec![Span::new(TextRole::Accent, shown.clone()), Span::new(TextRole::Muted, ellipsize(&state, room))];
     paint_row(buffer, area, 0, &Row::new(spans), None, &app.theme);
@@ -40,7 +40,7 @@ fn draw_find(app: &App, bar: &FindBar, area: Rect, buffer: &mut Buffer) -> Curso
 /// The parts in order of importance. Parts that do not fit are left out.
 fn spans(app: &App, width: usize) -> Vec<Span> {
     if let Some(hint) = hint(app) {
-        return vec![Span::new(TextRole::Warning, ellipsize(hint, width))];
+        return vec![Span::new(TextRole::Warning, first_that_fits(&hint, width))];
     }
     if let Some(toast) = app.toast_text() {
         return vec![Span::new(TextRole::Success, ellipsize(toast, width))];
@@ -66,6 +66,8 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         Some(ToolMode::Ask) | None => parts.extend(effort.into_iter().chain(mode)),
     }
     parts.extend(app.status.tier.map(tier_part));
+    // Labels give way before any of these parts does.
+    remove_labels(&mut parts, width);
     let branch = app.status.branch.as_ref().map(|branch| format!(" ({branch})")).unwrap_or_default();
     parts.extend(app.status.folder.as_ref().map(|folder| StatusPart {
         role: TextRole::Muted,
@@ -74,7 +76,8 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     }));
     parts.extend(app.status.cost.map(|cost| figure(cost.to_string())));
     let about = if app.rate.is_exact() { "" } else { "~" };
-    parts.extend(app.rate.per_second().map(|rate| figure(format!("{about}{rate} tok/s"))));
+    let rate = app.rate.per_second().filter(|_| app.silence().is_none());
+    parts.extend(rate.map(|rate| figure(format!("{about}{rate} tok/s"))));
     let named = [&app.status.profile, &app.status.title];
     let name = |name: &String| StatusPart {
         role: TextRole::Muted,
@@ -146,6 +149,20 @@ enum StatusPartKind {
     Labelled { short: String },
 }
 
+/// Removes labels, the last one first, until all parts fit.
+fn remove_labels(parts: &mut [StatusPart], width: usize) {
+    let mut used: usize = parts.iter().map(|part| width_of(&part.text) + width_of(SEPARATOR)).sum();
+    for part in parts.iter_mut().rev() {
+        match &part.kind {
+            StatusPartKind::Labelled { short } if used > width + width_of(SEPARATOR) => {
+                used -= width_of(&part.text) - width_of(short).min(width_of(&part.text));
+                part.text.clone_from(short);
+            }
+            StatusPartKind::Name | StatusPartKind::Figure | StatusPartKind::Labelled { .. } => (),
+        }
+    }
+}
+
 fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut used = 0;
@@ -154,7 +171,6 @@ fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
         let room = width.saturating_sub(used + width_of(before));
         let fits = |text: &str| width_of(text) <= room;
         let text = match kind {
-            StatusPartKind::Labelled { short } if !fits(&text) && fits(&short) => short,
             StatusPartKind::Figure | StatusPartKind::Labelled { .. } if !fits(&text) && !spans.is_empty() => continue,
             StatusPartKind::Name if !fits(&text) && room < MIN_NAME && !spans.is_empty() => continue,
             StatusPartKind::Name | StatusPartKind::Figure | StatusPartKind::Labelled { .. } => ellipsize(&text, room),
@@ -174,16 +190,17 @@ fn effort(app: &App) -> Option<StatusPart> {
         (_, Some(sending)) => sending.effort.as_deref(),
         (_, None) => return None,
     };
-    let (role, text) = match (sent, app.status.effort.as_deref()) {
+    let (role, short) = match (sent, app.status.effort.as_deref()) {
         (None, None) => return None,
-        (Some(sent), None) => (TextRole::Muted, format!("effort {}", terminal_safe_line(sent))),
-        (Some(sent), Some(setting)) if sent == setting => {
-            (TextRole::Muted, format!("effort {}", terminal_safe_line(sent)))
+        (Some(sent), None) => (TextRole::Muted, terminal_safe_line(sent)),
+        (Some(sent), Some(setting)) if sent == setting => (TextRole::Muted, terminal_safe_line(sent)),
+        (Some(sent), Some(_)) => (TextRole::Warning, format!("{}!", terminal_safe_line(sent))),
+        (None, Some(_)) => {
+            let text = "no effort sent".to_owned();
+            return Some(StatusPart { role: TextRole::Warning, text, kind: StatusPartKind::Figure });
         }
-        (Some(sent), Some(_)) => (TextRole::Warning, format!("effort {}!", terminal_safe_line(sent))),
-        (None, Some(_)) => (TextRole::Warning, "no effort sent".to_owned()),
     };
-    Some(StatusPart { role, text, kind: StatusPartKind::Figure })
+    Some(StatusPart { role, text: format!("effort {short}"), kind: StatusPartKind::Labelled { short } })
 }
 
 /// `12.3k/200k`: the provider's count if there is one, else our estimate; of the request that runs, or of the next one.
@@ -219,12 +236,16 @@ fn context(app: &App) -> Option<StatusPart> {
     Some(StatusPart { role, text, kind: StatusPartKind::Figure })
 }
 
-fn hint(app: &App) -> Option<&'static str> {
+/// The texts to choose from, the longest first.
+fn hint(app: &App) -> Option<Vec<String>> {
     if app.is_quit_armed() {
-        return Some("Ctrl+C once more leaves");
+        return Some(vec!["Ctrl+C once more leaves".to_owned()]);
     }
     match app.mode() {
-        InputMode::Browse => Some("↑↓ move · o open · r read · y copy · Esc"),
+        InputMode::Browse => {
+            const KEYS: &str = "↑↓ move · o open · r read · y copy · Esc";
+            Some(vec![format!("{KEYS} back to the input"), KEYS.to_owned()])
+        }
         InputMode::Permission | InputMode::DenyMessage | InputMode::Find | InputMode::Write => None,
     }
 }

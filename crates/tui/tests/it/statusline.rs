@@ -23,7 +23,7 @@ fn status(term: &mut TestTerminal) -> String {
 fn t11_the_most_important_parts_come_first() {
     #[rustfmt::skip]
     let cases = [
-        (40,  "acme/deep · 12.4k/200k · effort high"),
+        (40,  "acme/deep · 12.4k/200k · high · ask"),
         (56,  "acme/deep · 12.4k/200k · effort high · ask · kernel"),
         (80,  "acme/deep · 12.4k/200k · effort high · ask · sandbox kernel · 50 tok/s · quiet"),
         (200, "acme/deep · 12.4k/200k · effort high · ask · sandbox kernel · 50 tok/s · quiet · Parsing headers"),
@@ -62,7 +62,7 @@ fn t23_a_mode_other_than_ask_is_shown_before_the_effort() {
         (ToolMode::AcceptEdits, 40, "acme/deep · 12.4k/200k · accept edits"),
         (ToolMode::AcceptEdits, 60, "acme/deep · 12.4k/200k · accept edits · effort high"),
         (ToolMode::ReadOnly,    40, "acme/deep · 12.4k/200k · read only"),
-        (ToolMode::Ask,         40, "acme/deep · 12.4k/200k · effort high"),
+        (ToolMode::Ask,         40, "acme/deep · 12.4k/200k · high · ask"),
     ];
     for (mode, width, expected) in cases {
         let mut term = TestTerminal::new(width, 10);
@@ -167,4 +167,25 @@ fn the_cost_is_shown_once_something_did_cost() {
         term.update(Update::Status(Box::new(Status { model: "acme/deep".into(), cost, ..Status::default() })));
         assert_eq!(status(&mut term), expected, "{name}");
     }
+}
+
+#[test]
+fn t25_the_rate_is_hidden_while_nothing_comes_and_after_the_model_changed() {
+    let mut term = TestTerminal::new(80, 10);
+    term.line("why?");
+    term.send();
+    term.open(0, OpenedBlock::Text);
+    for _ in 0..20 {
+        term.grow(0, "word ");
+        term.advance(100);
+    }
+    assert!(status(&mut term).contains("tok/s"), "{}", status(&mut term));
+    term.advance(10_000);
+    assert!(!status(&mut term).contains("tok/s"), "{}", status(&mut term));
+    term.grow(0, "word ");
+    term.update(Update::Usage(Usage::default().with_input(12_300).with_output(100)));
+    term.end(TurnEnd::Answered);
+    assert!(status(&mut term).contains("tok/s"), "{}", status(&mut term));
+    term.update(Update::Status(Box::new(Status { model: "acme/other".into(), ..Status::default() })));
+    assert!(!status(&mut term).contains("tok/s"), "{}", status(&mut term));
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::scripted_provider::{ScriptedProvider, ScriptedStep};
 use super::test_folders::TestFolders;
-use super::{CTRL_C, ENTER, ESC, Terminal};
+use super::{CTRL_C, DEFAULT_OPTIONS, ENTER, ESC, Terminal, TerminalOptions};
 
 const MODEL: &[&str] = &["-m", "played/some-model"];
 
@@ -174,4 +174,22 @@ fn l3_esc_at_the_question_denies_it_and_stops() {
     terminal.see("It went on.");
     let told = result(&provider, "c1").unwrap();
     assert!(told.contains("denied") || told.contains("interrupted"), "{told}");
+}
+
+#[test]
+fn l3_on_a_narrow_screen_a_long_question_says_how_much_is_hidden_and_how_to_see_it() {
+    let content: String = (1..=60).map(|line| format!("line {line}\n")).collect();
+    let write = json!({"path": "notes.txt", "content": content});
+    let provider = ScriptedProvider::new(vec![
+        vec![ScriptedStep::Call { id: "c1", name: "write", arguments: write }],
+        vec![ScriptedStep::Say("Not written.")],
+    ]);
+    let folder = TestFolders::new("narrow-question").config(&provider.config());
+    let mut terminal = Terminal::start(&folder, MODEL, TerminalOptions { columns: 40, ..DEFAULT_OPTIONS });
+    terminal.see("❯ ");
+    terminal.enter("write it");
+    terminal.see("lines not shown (v shows all)");
+    assert!(terminal.line_with("? write").contains("notes.txt"), "it does not run yet\n{}", terminal.picture());
+    answer(&mut terminal, "n");
+    terminal.see("Not written.");
 }

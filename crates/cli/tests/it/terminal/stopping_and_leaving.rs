@@ -1,6 +1,7 @@
 //! Stopping a turn, killing the program, and quitting it.
 
 use super::emulator::Modes;
+use super::scripted_provider::{ScriptedProvider, ScriptedStep};
 use super::test_folders::TestFolders;
 use super::{CTRL_C, DEFAULT_OPTIONS, ENTER, ESC, Terminal};
 
@@ -161,4 +162,32 @@ fn t13_waiting_for_a_key_uses_no_cpu() {
     std::thread::sleep(std::time::Duration::from_secs(2));
     let used = ticks(terminal.process()) - before;
     assert!(used <= 1, "{used} ticks of 200 while nothing happens");
+}
+
+#[test]
+fn t16_a_compaction_is_shown_while_it_runs_and_ctrl_c_stops_it() {
+    let say = |text| vec![ScriptedStep::Say(text)];
+    let held = vec![ScriptedStep::Say("A summary"), ScriptedStep::Hold];
+    let provider = ScriptedProvider::new(vec![say("One."), say("Two."), held, say("A summary."), say("Three.")]);
+    let folder = TestFolders::new("compacting").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, &["-m", "played/some-model"]);
+    for (question, answer) in [("first", "One."), ("second", "Two.")] {
+        terminal.enter(question);
+        terminal.see(answer);
+        terminal.idle();
+    }
+    terminal.enter("/compact");
+    terminal.see("compacting");
+    terminal.until("the request", |_| provider.bodies().len() == 3);
+    terminal.keys(CTRL_C);
+    terminal.see("older turns could not be summarised");
+    terminal.idle();
+    provider.resume_reply();
+    assert!(!terminal.shows("Ctrl+C once more leaves"), "{}", terminal.picture());
+    terminal.enter("/compact");
+    terminal.see("replaced 2 older messages with a summary");
+    terminal.idle();
+    assert!(!terminal.shows("compacting"), "{}", terminal.picture());
+    terminal.enter("third");
+    terminal.see("Three.");
 }

@@ -105,3 +105,26 @@ fn t21_diff_shows_what_the_session_changed() {
     terminal.enter("/diff other.txt");
     terminal.see("no tool of this session changed `other.txt`");
 }
+
+#[test]
+fn t21_without_a_file_to_put_back_nothing_is_asked_and_a_forced_undo_can_be_redone() {
+    let provider =
+        ScriptedProvider::new(vec![vec![write("c1", "notes.txt", "of the model\n")], vec![ScriptedStep::Say("Done.")]]);
+    let folder = TestFolders::new("undo-forced").config(&provider.config()).file("notes.txt", "one\n");
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("change it");
+    terminal.see("Done.");
+    terminal.idle();
+    fs::write(folder.project.join("notes.txt"), "mine\n").unwrap();
+    terminal.enter("/undo");
+    terminal.see_all(&["undone: \"change it\"", "notes.txt: changed since, so it stays (/undo files force"]);
+    assert_eq!(folder.read("notes.txt"), "mine\n");
+    terminal.keys("\x03");
+    terminal.miss("❯ change it");
+    terminal.enter("/undo files force");
+    terminal.see_all(&["notes.txt: back as it was", "/redo takes this back"]);
+    assert_eq!(folder.read("notes.txt"), "one\n");
+    terminal.enter("/redo");
+    terminal.see("notes.txt: changed again");
+    assert_eq!(folder.read("notes.txt"), "mine\n", "what the user had written is not lost");
+}

@@ -114,12 +114,17 @@ const LONG_MODEL: &str = "openrouter/somebody/some-model-with-a-long-name-2026-0
 
 /// What can be chosen from.
 fn lists() -> CompletionLists {
-    let session = |name: &str, about: &str| SessionCompletion { name: name.into(), about: about.into() };
+    let session = |name: &str, about: &str, folder: Option<&str>| SessionCompletion {
+        name: name.into(),
+        about: about.into(),
+        folder: folder.map(str::to_owned),
+    };
     CompletionLists {
         models: (1..=20).map(|number| format!("acme/deep-{number}")).collect(),
         sessions: vec![
-            session("k3f9a2b1c0", "Why the build fails on one machine only"),
-            session("p0q1r2s3t4", "Parsing headers · in /home/me/other"),
+            session("k3f9a2b1c0", "Why the build fails on one machine only", None),
+            session("p0q1r2s3t4", "Parsing headers", Some("/home/me/other")),
+            session("v5w6x7y8z9", "Why the tests are slow today", Some("/home/me/projects/a-long-folder-name")),
         ],
         ..CompletionLists::default()
     }
@@ -263,6 +268,15 @@ const LINES: &[StateScene] = &[
         },
     },
     StateScene { name: "a toast", play: |term| term.line("/thinking full") },
+    StateScene {
+        name: "another mode",
+        play: |term| {
+            let mode = Some(ToolMode::Ask);
+            term.update(Update::Status(Box::new(Status { model: "acme/deep".into(), mode, ..Status::default() })));
+            term.key(KeyCode::BackTab);
+        },
+    },
+    StateScene { name: "compacting", play: |term| term.line("/compact") },
     StateScene { name: "leaving", play: |term| term.control('c') },
     StateScene {
         name: "browsing",

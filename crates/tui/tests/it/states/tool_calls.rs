@@ -2,10 +2,10 @@
 
 use aside_core::block::{Block, ToolResult};
 use aside_core::turn::TurnEnd;
-use aside_front::{OpenedBlock, Update};
+use aside_front::{OpenedBlock, PendingQuestion, QuestionId, Update};
 
 use super::{StateScene, check_scenes};
-use crate::support::{TestTerminal, call};
+use crate::support::{TestTerminal, call, question_about};
 
 pub(super) const DIFF: &str = "edited `src/lib.rs`\n--- a/src/lib.rs\n+++ b/src/lib.rs\n@@ -1,5 +1,5 @@\n fn a() {}\n-let old = compute(1, 2, 3).expect(\"it is small enough to fit\");\n+let new = compute(1, 2);\n ++count;\n--- gone\n+++kept;\n fn b() {}";
 
@@ -90,6 +90,36 @@ pub(super) const SCENES: &[StateScene] = &[
         play: |term| ends(term, "shell", SHELL, "error: one test failed\nfull log below", true),
     },
     StateScene { name: "failed, without output", play: |term| ends(term, "shell", SHELL, "", true) },
+    StateScene {
+        name: "failed, with a long output",
+        play: |term| ends(term, "shell", SHELL, &format!("{}[exit code 1]", long()), true),
+    },
+    StateScene {
+        name: "a change that failed",
+        play: |term| {
+            ends(term, "edit", r#"{"path":"src/lib.rs"}"#, "`src/lib.rs`: the text to replace is missing", true)
+        },
+    },
+    StateScene {
+        name: "asked about",
+        play: |term| {
+            starts(term, "shell", SHELL);
+            let about = question_about("shell", "cargo test", None, None);
+            term.update(Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(1), about })));
+            term.advance(4_000);
+        },
+    },
+    StateScene {
+        name: "allowed after a while",
+        play: |term| {
+            starts(term, "shell", SHELL);
+            let about = question_about("shell", "cargo test", None, None);
+            term.update(Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(1), about })));
+            term.advance(4_000);
+            term.type_text("y");
+            term.advance(2_000);
+        },
+    },
     StateScene {
         name: "done, without output, open",
         play: |term| {
