@@ -89,7 +89,8 @@ class Gateway:
         folder.mkdir(exist_ok=True)
         config = folder / "gateway-config"
         config.mkdir()
-        lines = ["[serve]", f'thinking = "{thinking}"', 'drain = "1s"', f'store = "{store}"']
+        # The end of a reply waits for the store, however busy the machine is.
+        lines = ["[serve]", f'thinking = "{thinking}"', 'drain = "1s"', f'store = "{store}"', 'store_wait = "1m"']
         for dialect in ALL_DIALECTS:
             base = f"{simulator.url}/v1" if dialect in V1_DIALECTS else simulator.url
             lines += [f"[providers.up-{dialect}]", f'dialect = "{dialect}"', f'base_url = "{base}"']

@@ -316,7 +316,7 @@ fn write_collected(block: BlockId, call_id: &str, name: &str, tool: &ClientTool,
     out.take(Event::Closed { block });
 }
 
-/// Removes thinking that a client shows in front of an answer, and keeps there. It is no part of the answer.
+/// Removes thinking that a client shows in front of an answer, and keeps there. It does not belong to the answer.
 pub(crate) fn remove_shown_thinking(message: &mut Message) {
     let own = (DETAILS.0.trim_end(), DETAILS.1.trim());
     let after_thinking = |text: &str| {
