@@ -5,6 +5,13 @@ import { byId, el } from "./dom.js";
 
 /** @typedef {{id: number, call: string, head: string, body: {text: string, isMarked: boolean, sign: string}[], facts: string[], covers: string | null, kind: "permission" | "undo" | "trust", waitMs: number}} QuestionView */
 
+/** The words of each kind of question. Only a permission can be refused with a reason for the model. */
+const WORDS = {
+  permission: { title: "Allow this?", yes: "Once", no: "No" },
+  undo: { title: "Undo the files too?", yes: "Yes, the files too", no: "No, only the conversation" },
+  trust: { title: "Send the files of this folder?", yes: "Yes, from now on", no: "No" },
+};
+
 const LINE = /** @type {Record<string, string>} */ ({ "+": "added", "-": "removed", "@": "hunk", "": "plain" });
 
 export class Questions {
@@ -57,7 +64,7 @@ export class Questions {
     const facts = question.facts.length > 0 ? el("ul", { class: "question-facts" }, ...question.facts.map((fact) => el("li", {}, fact))) : null;
     const more = this.open.length > 1 ? el("p", { class: "question-more" }, `${this.open.length - 1} more after this one`) : null;
     this.root.replaceChildren(el("div", { role: "alertdialog", "aria-labelledby": "question-title", class: "question-card" },
-      el("p", { class: "question-kind" }, question.kind === "undo" ? "Undo the files too?" : "Allow this?"), title, body ?? "", facts ?? "", this.buttons(question), more ?? ""));
+      el("p", { class: "question-kind" }, WORDS[question.kind].title), title, body ?? "", facts ?? "", this.buttons(question), more ?? ""));
     this.root.hidden = false;
     // Not a button: Enter must not answer.
     title.focus();
@@ -82,18 +89,18 @@ export class Questions {
       all.push(button);
       row.append(button);
     };
-    const undoes = question.kind === "undo";
-    add(undoes ? "Yes, the files too" : "Once", "allow", () => ({ type: "once" }));
+    const words = WORDS[question.kind];
+    add(words.yes, "allow", () => ({ type: "once" }));
     if (question.covers !== null) {
       add("This session", "allow", () => ({ type: "session" }));
       add("This project", "allow", () => ({ type: "project" }));
     }
-    add(undoes ? "No, only the conversation" : "No", "deny", () => ({ type: "no", value: null }));
+    add(words.no, "deny", () => ({ type: "no", value: null }));
     const reason = /** @type {HTMLInputElement} */ (el("input", { type: "text", class: "question-reason", "aria-label": "Why not, for the model", placeholder: "No, because …" }));
     const refuse = () => reason.value.trim() && this.send(question.id, { type: "no", value: reason.value.trim() });
     reason.addEventListener("keydown", (event) => event.key === "Enter" && refuse());
     const covers = question.covers !== null ? el("p", { class: "question-covers" }, "Session and project also allow ", el("code", {}, question.covers)) : null;
     setTimeout(() => all.forEach((button) => (button.disabled = false)), question.waitMs);
-    return el("div", {}, row, undoes ? "" : reason, covers ?? "", say);
+    return el("div", {}, row, question.kind === "permission" ? reason : "", covers ?? "", say);
   }
 }
