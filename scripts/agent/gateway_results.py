@@ -7,7 +7,7 @@ import time
 from main import REPOSITORY, write_section
 
 RESULTS = REPOSITORY / "target" / "gateway-results.jsonl"
-# What a conversation has, in the order of the table's columns.
+# What a conversation has, in this order.
 CASES = {
     "plain": "plain turn",
     "loop": "tool loop of 3",
@@ -56,13 +56,26 @@ class Result:
             file.write(json.dumps(line) + "\n")
 
 
-def row(line):
-    mark = lambda case: {True: "yes", False: "**no**", None: "–"}[line["cases"].get(case)]
+def row(lines):
+    """One row for a client that keeps or loses its thinking, with all its providers."""
+    first = lines[0]
+    named = lambda line: f"{line['dialect']}{' (own)' if line['own'] else ''}{'' if line['ok'] else ' **failed**'}"
+    lacks = [words for case, words in CASES.items() if all(line["cases"].get(case) is None for line in lines)]
     cells = [
-        f"{line['client']} {line['version']}", f"{line['dialect']}{' (own)' if line['own'] else ''}", line["thinking"], *map(mark, CASES),
-        line["kept"], line["restored"], "yes" if line["ok"] else "**no**",
+        f"{first['client']} {first['version']}", first["thinking"], ", ".join(map(named, lines)),
+        f"all but {', '.join(lacks)}" if lacks else "all", by_provider(lines, "kept"), by_provider(lines, "restored"),
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def by_provider(lines, member):
+    """The values of all providers: one if they are equal, else each with its providers."""
+    groups = {}
+    for line in lines:
+        groups.setdefault(line[member], []).append(line["dialect"])
+    if len(groups) == 1:
+        return next(iter(groups))
+    return "; ".join(f"{', '.join(dialects)}: {value}" for value, dialects in groups.items())
 
 
 def write_page():
@@ -76,8 +89,11 @@ def write_page():
     lines = sorted(newest.values(), key=lambda line: line["client"].lower())
     dates = sorted({line["date"] for line in lines})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    heads = ["client", "provider", "thinking", *CASES.values(), "thinking came back", "restored", "passed"]
-    rows = "\n".join(map(row, lines))
+    heads = ["client", "thinking", "providers", "steps", "thinking came back", "restored"]
+    groups = {}
+    for line in lines:
+        groups.setdefault((line["client"], line["thinking"]), []).append(line)
+    rows = "\n".join(map(row, groups.values()))
     failed = sum(not line["ok"] for line in lines)
     write_section("Through the gateway", f"""
 Measured by `scripts/gateway --write` on {when}: each client has one conversation through two gateways that share a PostgreSQL
@@ -91,7 +107,8 @@ none (`[serve] thinking = "none"`); a reply in the client's own protocol passes 
 program drops all of it from its history. The numbers count replies and blocks in all requests of the conversation, with the
 [evidence](gateway.md#the-memory) by which the gateway recognised them.
 
-`–` is what a client cannot do. aider has no tools. It appends instructions to each question, and its history has the question
+The steps of a conversation are {", ".join(CASES.values())}.
+aider has no tools. It appends instructions to each question, and its history has the question
 without them. A reply is then recognised only by its text, which is not enough for opaque thinking (`lost`); the providers do not
 require it in plain turns. What aider keeps of the thinking is text in front of the answer, which is removed again.
 

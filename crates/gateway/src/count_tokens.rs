@@ -10,8 +10,9 @@ use serde_json::json;
 
 use crate::config::Target;
 use crate::error_response::{GatewayError, GatewayResponse, json_response, set_header, value_response};
+use crate::forwarded_headers::forwarded_headers;
 use crate::gateway::RequestContext;
-use crate::same_protocol::{forwarded_headers, with_query};
+use crate::same_protocol::with_query;
 
 impl RequestContext {
     pub(crate) async fn count_tokens(

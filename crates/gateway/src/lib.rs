@@ -14,6 +14,7 @@ mod config;
 mod conversation_recorder;
 mod count_tokens;
 mod error_response;
+mod forwarded_headers;
 mod gateway;
 mod generate;
 mod host_check;
@@ -37,6 +38,7 @@ mod same_protocol;
 mod server;
 mod tool_names;
 mod translate;
+mod watched_reply;
 
 pub use config::GatewayOptions;
 pub use gateway::Gateway;

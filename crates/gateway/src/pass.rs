@@ -8,12 +8,13 @@ use bytes::Bytes;
 
 use crate::config::Target;
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse};
+use crate::forwarded_headers::{forwarded_headers, reply_headers};
 use crate::gateway::RequestContext;
 use crate::provider_error::{ReadableError, is_compressed};
 use crate::relay::{RelayFraming, relay};
 use crate::request_body::read_bytes;
 use crate::route::percent_decode;
-use crate::same_protocol::{forwarded_headers, no_key, reply_headers, with_query};
+use crate::same_protocol::{no_key, with_query};
 
 /// The ends of paths that are served elsewhere, and where.
 const SERVED: [(&str, &str); 6] = [

@@ -5,8 +5,8 @@ use aside_engine::redact::RedactedStream;
 use axum::http::HeaderMap;
 
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse};
+use crate::forwarded_headers::reply_headers;
 use crate::request_body::decompress;
-use crate::same_protocol::reply_headers;
 
 /// How large a body may become that the provider compressed unasked.
 const MAX_PLAIN: usize = 4 << 20;

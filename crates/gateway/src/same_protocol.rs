@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use aside_core::block::Reply;
 use aside_core::dialect::PathVerb;
-use aside_core::event::{BlockOpening, Event, ProseKind, Sink};
-use aside_core::fold::Fold;
 use aside_core::message::Message;
 use aside_core::protocol::Protocol;
 use aside_core::rules::{self, BrokenRule, IssuedThinking, RepairLoop, judge};
@@ -18,51 +16,24 @@ use aside_engine::http::{CallError, ForwardedRequest, HttpRefusal, HttpReply, In
 use aside_engine::redact::RedactedStream;
 use aside_engine::{ConnectionFailure, Secret};
 use aside_memory::ReplyDraft;
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 
 use crate::config::Target;
 use crate::conversation_recorder::RecordedTurn;
 use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, response, set_header};
+use crate::forwarded_headers::{forwarded_headers, reply_headers};
 use crate::gateway::now;
 use crate::generate::{Attempted, Call};
 use crate::limits::Spent;
 use crate::provider_error::ReadableError;
 use crate::recall::{Changes, ReadRequest, remember};
-use crate::receipt::{Receipt, Timing, UpstreamAttempt, broken_rules};
+use crate::receipt::{Receipt, UpstreamAttempt, broken_rules};
 use crate::relay::{ClientGone, Relay, RelayFraming, relay, terminal_frame};
-use crate::response_state::ResponseIdFinder;
 use crate::route::ReplyDelivery;
+use crate::watched_reply::WatchedReply;
 
 /// How long the last frame waits for the end of the body.
 const MAX_HOLD: Duration = Duration::from_millis(50);
-
-/// Headers of a request or reply that concern one connection only.
-const HOP_BY_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "proxy-connection",
-];
-
-/// Headers of a client that the provider does not get: its key, and what does not fit the body that is sent.
-const NOT_FORWARDED: [&str; 10] = [
-    "host",
-    "content-length",
-    "content-encoding",
-    "accept-encoding",
-    "authorization",
-    "x-api-key",
-    "x-goog-api-key",
-    "api-key",
-    "cookie",
-    "expect",
-];
 
 /// The decision about what to send to the provider.
 enum Prepared<'a> {
@@ -446,75 +417,6 @@ impl Call {
     }
 }
 
-/// A reply that is being passed on, and what is learned from it.
-struct WatchedReply {
-    decoder: Decoder,
-    fold: Fold,
-    timing: Timing,
-    response_id: ResponseIdFinder,
-}
-
-impl WatchedReply {
-    fn new(decoder: Decoder, protocol: Protocol) -> WatchedReply {
-        let response_id = ResponseIdFinder::new(protocol);
-        WatchedReply { decoder, fold: Fold::new(), timing: Timing::default(), response_id }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.timing.first_byte.get_or_insert_with(Instant::now);
-        self.response_id.push(bytes);
-        self.fold.set_now(now());
-        self.decoder.push(bytes, &mut TimedSink { fold: &mut self.fold, timing: &mut self.timing });
-    }
-
-    fn finish(self) -> (Reply, Timing) {
-        let WatchedReply { decoder, mut fold, mut timing, .. } = self;
-        // A body that is not understood was passed on anyway; its receipt lacks the usage.
-        let _not_understood = decoder.finish(&mut TimedSink { fold: &mut fold, timing: &mut timing });
-        (fold.finish(), timing)
-    }
-}
-
-/// Notes when thinking and the answer begin.
-pub(crate) struct TimedSink<'a> {
-    pub(crate) fold: &'a mut Fold,
-    pub(crate) timing: &'a mut Timing,
-}
-
-impl Sink for TimedSink<'_> {
-    fn take(&mut self, event: Event<'_>) {
-        note_time(event, self.timing);
-        self.fold.take(event);
-    }
-}
-
-pub(crate) fn note_time(event: Event<'_>, timing: &mut Timing) {
-    match event {
-        Event::Opened { opening: BlockOpening::Thinking { .. }, .. }
-        | Event::Refiled { to: ProseKind::Thinking, .. } => {
-            timing.first_thought.get_or_insert_with(Instant::now);
-        }
-        Event::Opened { opening: BlockOpening::Text | BlockOpening::ToolCall { .. }, .. } => {
-            timing.first_answer.get_or_insert_with(Instant::now);
-        }
-        Event::Opened { opening: BlockOpening::Unmodelled, .. }
-        | Event::Refiled { to: ProseKind::Text, .. }
-        | Event::Started { .. }
-        | Event::Item { .. }
-        | Event::Grew { .. }
-        | Event::Sealed { .. }
-        | Event::Identified { .. }
-        | Event::Restated { .. }
-        | Event::NativeItem { .. }
-        | Event::Closed { .. }
-        | Event::Extra { .. }
-        | Event::EmptyThinkingField { .. }
-        | Event::Usage(_)
-        | Event::Noted(_)
-        | Event::Ended(_) => (),
-    }
-}
-
 /// Whether another target may answer what this one refused with a status.
 fn may_succeed_elsewhere(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..)
@@ -522,46 +424,6 @@ fn may_succeed_elsewhere(status: u16) -> bool {
 
 pub(crate) fn attempt(status: Option<u16>, sent: Instant, rule: Option<String>) -> UpstreamAttempt {
     UpstreamAttempt { status, ms: u64::try_from(sent.elapsed().as_millis()).unwrap_or(u64::MAX), rule }
-}
-
-/// The client's headers that the provider gets, names in lower case.
-pub(crate) fn forwarded_headers(headers: &HeaderMap) -> Vec<(String, String)> {
-    let mut out: Vec<(String, String)> = Vec::with_capacity(headers.len());
-    for (name, value) in headers {
-        let name = name.as_str();
-        let is_ours = name.starts_with("aside-");
-        if is_ours || HOP_BY_HOP.contains(&name) || NOT_FORWARDED.contains(&name) {
-            continue;
-        }
-        let Ok(value) = value.to_str() else { continue };
-        match out.iter_mut().find(|(known, _)| known == name) {
-            // A header may come in several lines.
-            Some((_, known)) => {
-                known.push_str(", ");
-                known.push_str(value);
-            }
-            None => out.push((name.to_owned(), value.to_owned())),
-        }
-    }
-    out
-}
-
-/// The provider's headers that the client gets, with keys replaced.
-pub(crate) fn reply_headers(reply: &HttpReply, keys: &mut RedactedStream) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in reply.headers() {
-        let is_dropped = HOP_BY_HOP.contains(&name)
-            || matches!(name, "content-length" | "set-cookie" | "alt-svc" | "strict-transport-security")
-            || name.starts_with("aside-");
-        if is_dropped {
-            continue;
-        }
-        let value = HeaderValue::from_maybe_shared(keys.whole(Bytes::copy_from_slice(value)));
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), value) {
-            headers.append(name, value);
-        }
-    }
-    headers
 }
 
 /// The provider's key could not be obtained again.

@@ -28,7 +28,8 @@ use crate::relay::{Relay, RelayFraming, relay, terminal_frame};
 use crate::reply_shape::ReplyShaper;
 use crate::response_state::{ResponseIdFinder, ResponseRequest};
 use crate::route::ReplyDelivery;
-use crate::same_protocol::{attempt, note_time};
+use crate::same_protocol::attempt;
+use crate::watched_reply::note_time;
 
 /// The response for the client, decided when the reply begins or fails.
 enum Verdict {
