@@ -232,6 +232,16 @@ impl Terminal {
         }
     }
 
+    /// Waits until all of these notifications have arrived; the title may arrive before them.
+    pub(crate) fn notifications_are(&mut self, expected: &[&str]) {
+        let until = Instant::now() + TIMEOUT;
+        while self.emulator.notifications() != expected {
+            self.pump(b"", Duration::from_millis(200));
+            let found = self.emulator.notifications();
+            assert!(Instant::now() < until, "the notifications are {found:?}, not {expected:?}\n{}", self.picture());
+        }
+    }
+
     pub(crate) fn see_all(&mut self, texts: &[&str]) {
         texts.iter().for_each(|text| self.see(text));
     }

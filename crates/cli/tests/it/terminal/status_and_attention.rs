@@ -104,7 +104,7 @@ fn t22_the_end_of_a_long_turn_is_a_notification_unless_the_window_has_the_focus(
     terminal.see("At last.");
     terminal.idle();
     terminal.title_is("✓ first · aside");
-    assert_eq!(terminal.emulator().notifications(), ["9;first · aside: the turn has ended"]);
+    terminal.notifications_are(&["9;first · aside: the turn has ended"]);
     // The terminal says that the user is back.
     terminal.keys("\x1b[I");
     terminal.title_is("first · aside");
