@@ -66,14 +66,14 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         Some(ToolMode::Ask) | None => parts.extend(effort.into_iter().chain(mode)),
     }
     parts.extend(app.status.tier.map(tier_part));
-    // Labels give way before any of these parts does.
-    remove_labels(&mut parts, width);
     let branch = app.status.branch.as_ref().map(|branch| format!(" ({branch})")).unwrap_or_default();
     parts.extend(app.status.folder.as_ref().map(|folder| StatusPart {
         role: TextRole::Muted,
         text: terminal_safe_line(&format!("{folder}{branch}")),
         kind: StatusPartKind::Name,
     }));
+    // Labels give way before any of these parts does.
+    remove_labels(&mut parts, width);
     parts.extend(app.status.cost.map(|cost| figure(cost.to_string())));
     let about = if app.rate.is_exact() { "" } else { "~" };
     let rate = app.rate.per_second().filter(|_| app.silence().is_none());

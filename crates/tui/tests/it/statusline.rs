@@ -189,3 +189,30 @@ fn t25_the_rate_is_hidden_while_nothing_comes_and_after_the_model_changed() {
     term.update(Update::Status(Box::new(Status { model: "acme/other".into(), ..Status::default() })));
     assert!(!status(&mut term).contains("tok/s"), "{}", status(&mut term));
 }
+
+#[test]
+fn t22_labels_give_way_before_the_folder() {
+    #[rustfmt::skip]
+    let cases = [
+        (100, "acme/deep · 12.4k/200k · effort high · ask · sandbox kernel · project (fix/the-linker)"),
+        (80,  "acme/deep · 12.4k/200k · effort high · ask · kernel · project (fix/the-linker)"),
+        (72,  "acme/deep · 12.4k/200k · high · ask · kernel · project (fix/the-linker)"),
+        (60,  "acme/deep · 12.4k/200k · high · ask · kernel · project…"),
+    ];
+    for (width, expected) in cases {
+        let mut term = TestTerminal::new(width, 10);
+        let next = NextRequest { effort: Some("high".into()), tokens: 12_400, is_exact: true };
+        term.update(Update::Status(Box::new(Status {
+            model: "acme/deep".into(),
+            limit: Some(200_000),
+            effort: Some("high".into()),
+            mode: Some(ToolMode::Ask),
+            tier: Some(Tier::Kernel),
+            folder: Some("project".into()),
+            branch: Some("fix/the-linker".into()),
+            next: Some(next),
+            ..Status::default()
+        })));
+        assert_eq!(status(&mut term), expected, "{width}");
+    }
+}
