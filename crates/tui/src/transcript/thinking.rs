@@ -306,8 +306,11 @@ impl ThinkingBlock {
 
     /// Whether the complete text begins with the title that the header would show.
     fn begins_with_title(&self) -> bool {
-        let start = self.doc.start().trim_start().trim_start_matches(['*', '#', '_', ' ']);
-        !self.is_running() && self.first_title().is_some_and(|title| start.starts_with(title))
+        !self.is_running() && self.first_title().is_some_and(|title| self.begins_with(title))
+    }
+
+    fn begins_with(&self, title: &str) -> bool {
+        self.doc.start().trim_start().trim_start_matches(['*', '#', '_', ' ']).starts_with(title)
     }
 
     fn first_title(&self) -> Option<&str> {
@@ -372,9 +375,10 @@ impl ThinkingBlock {
         ms.filter(|ms| *ms >= MIN_DURATION_MS)
     }
 
-    /// The reader's label. The first words are visible below it anyway.
+    /// The reader's label. A title or words that stand right below it are not repeated.
     pub fn label(&self) -> String {
         let title = if self.is_running() { self.titles.current() } else { self.first_title() };
+        let title = title.filter(|title| !self.begins_with(title));
         let parts = [self.duration_ms().map(duration), title.map(str::to_owned)];
         parts.into_iter().flatten().map(|part| format!(" · {part}")).collect()
     }

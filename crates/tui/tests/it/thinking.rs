@@ -376,3 +376,23 @@ fn consecutive_text_blocks_are_one_text() {
     let said = term.transcript();
     assert_eq!(said[1..], ["Another reply.".to_owned(), "▶ Thought · \"Hm.\" (click to expand)".to_owned()]);
 }
+
+#[test]
+fn t12_the_reader_shows_a_title_once() {
+    let mut term = TestTerminal::new(60, 12);
+    term.line("why?");
+    term.send();
+    term.think(0, "**Reading the code**\n\nIt is long.", 2_000);
+    term.write(1, "Because.");
+    term.end(TurnEnd::Answered);
+    term.line("/reader");
+    assert_eq!(term.rows()[..4], ["Thought 1 of 1 · 2s", "Reading the code", "", "It is long."]);
+    // A title that does not stand right below is shown above.
+    term.key(KeyCode::Esc);
+    term.line("and?");
+    term.send();
+    term.think(2, "Hm.\n\n**Reading the code**\n\nIt is long.", 2_000);
+    term.end(TurnEnd::Answered);
+    term.line("/reader");
+    assert_eq!(term.rows()[..2], ["Thought 2 of 2 · 2s · Reading the code", "Hm."]);
+}
