@@ -9,6 +9,8 @@ use aside_front::diff_lines::{DiffLine, DiffScanner};
 
 /// Below this width line numbers are left out.
 const ROOM_FOR_NUMBERS: usize = 30;
+/// Without line numbers a wrapped line needs a deeper indent to be recognised.
+const UNNUMBERED_INDENT: usize = 3;
 
 /// The side of a change that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,32 @@ pub(super) fn lay_out<'a>(
         diff.line(source, at, line);
     }
     (diff.rows, diff.codes)
+}
+
+/// A line of a change that has no line numbers yet.
+pub(super) fn added_line(line: &str, width: usize, rows: &mut Vec<Row>) {
+    unnumbered_line(line, DiffSide::New, width, rows);
+}
+
+pub(super) fn removed_line(line: &str, width: usize, rows: &mut Vec<Row>) {
+    unnumbered_line(line, DiffSide::Old, width, rows);
+}
+
+fn unnumbered_line(line: &str, side: DiffSide, width: usize, rows: &mut Vec<Row>) {
+    let (sign, role, background) = side.style();
+    let first = vec![Span::new(role, sign).with_font(FontStyle::BOLD)];
+    let margin = Margin { first, rest: vec![Span::new(role, " ".repeat(UNNUMBERED_INDENT))] };
+    wrap(&[Span::new(TextRole::Plain, line)], width, Break::Anywhere, &margin, background, rows);
+}
+
+impl DiffSide {
+    fn style(self) -> (&'static str, TextRole, RowBackground) {
+        match self {
+            DiffSide::Old => ("-", TextRole::Removed, RowBackground::Removed),
+            DiffSide::New => ("+", TextRole::Added, RowBackground::Added),
+            DiffSide::Both => (" ", TextRole::Muted, RowBackground::None),
+        }
+    }
 }
 
 impl DiffRows {
@@ -75,19 +103,14 @@ impl DiffRows {
     }
 
     fn code(&mut self, source: &str, range: Range<usize>, side: DiffSide, number: usize) {
-        let (sign, role, background) = match side {
-            DiffSide::Old => ("-", TextRole::Removed, RowBackground::Removed),
-            DiffSide::New => ("+", TextRole::Added, RowBackground::Added),
-            DiffSide::Both => (" ", TextRole::Muted, RowBackground::None),
-        };
+        let (sign, role, background) = side.style();
         let numbers = if self.width < ROOM_FOR_NUMBERS { 0 } else { self.digits + 1 };
         let number = format!("{number:>width$} ", width = self.digits);
         let first = vec![
             Span::new(TextRole::Muted, if numbers > 0 { number } else { String::new() }),
             Span::new(role, sign).with_font(FontStyle::BOLD),
         ];
-        // Without line numbers a wrapped line needs a deeper indent to be recognised.
-        let rest = if numbers > 0 { numbers + 1 } else { 3 };
+        let rest = if numbers > 0 { numbers + 1 } else { UNNUMBERED_INDENT };
         let margin = Margin { first, rest: vec![Span::new(role, " ".repeat(rest))] };
         let text_role = if side == DiffSide::Both { TextRole::Muted } else { TextRole::Plain };
         let text = source.get(range.clone()).unwrap_or("");

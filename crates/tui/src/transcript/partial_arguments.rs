@@ -1,8 +1,6 @@
 //! Reads the arguments of a call while the model writes them: the strings of a JSON object that is not
 //! complete yet.
 
-use crate::text::TextRole;
-
 /// Reads the strings among the top-level members of an object. Each piece costs time proportional to its
 /// length.
 #[derive(Debug, Default)]
@@ -22,6 +20,17 @@ pub(super) struct PartialArguments {
     n_line_ends: usize,
     /// The text that an edit replaces.
     pub(super) replaced: String,
+    /// The members of an edit were seen.
+    is_edit: bool,
+}
+
+/// What happens to a line of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineChange {
+    /// A line of a whole file.
+    Written,
+    Added,
+    Removed,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,8 +67,9 @@ enum Escape {
 
 /// The members that name the file.
 const PATHS: [&str; 2] = ["path", "file_path"];
-/// The members with the new text, and with the old one.
-const CONTENTS: [&str; 2] = ["content", "new"];
+/// The members with a whole file, and with the new and the old text of an edit.
+const WRITTEN: &str = "content";
+const ADDED: &str = "new";
 const REPLACED: &str = "old";
 
 impl PartialArguments {
@@ -84,10 +94,10 @@ impl PartialArguments {
     }
 
     /// The newest lines: of the replaced text, then of the new one.
-    pub(super) fn last_lines(&self, most: usize) -> Vec<(TextRole, &str)> {
-        let new = if self.replaced.is_empty() { TextRole::Code } else { TextRole::Added };
+    pub(super) fn last_lines(&self, most: usize) -> Vec<(LineChange, &str)> {
+        let new = if self.is_edit { LineChange::Added } else { LineChange::Written };
         let mut newest = last_lines(&self.content, new, most);
-        newest.extend(last_lines(&self.replaced, TextRole::Removed, most));
+        newest.extend(last_lines(&self.replaced, LineChange::Removed, most));
         newest.truncate(most);
         newest.reverse();
         newest
@@ -174,7 +184,7 @@ impl PartialArguments {
 
     fn add(&mut self, letter: char) {
         match self.state {
-            JsonState::Text if CONTENTS.contains(&self.name.as_str()) => {
+            JsonState::Text if self.name == WRITTEN || self.name == ADDED => {
                 self.n_line_ends += usize::from(letter == '\n');
                 self.content.push(letter);
             }
@@ -186,7 +196,10 @@ impl PartialArguments {
 
     fn end_string(&mut self) {
         match self.state {
-            JsonState::Name => self.name = std::mem::take(&mut self.text),
+            JsonState::Name => {
+                self.name = std::mem::take(&mut self.text);
+                self.is_edit |= self.name == ADDED || self.name == REPLACED;
+            }
             JsonState::Text if PATHS.contains(&self.name.as_str()) => {
                 self.subject = Some(std::mem::take(&mut self.text))
             }
@@ -197,12 +210,12 @@ impl PartialArguments {
 }
 
 /// The last lines of a text, the last one first.
-fn last_lines(text: &str, role: TextRole, most: usize) -> Vec<(TextRole, &str)> {
+fn last_lines(text: &str, change: LineChange, most: usize) -> Vec<(LineChange, &str)> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     if text.is_empty() {
         return Vec::new();
     }
-    text.rsplit('\n').take(most).map(|line| (role, line)).collect()
+    text.rsplit('\n').take(most).map(|line| (change, line)).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use aside_core::terminal_text::{terminal_safe, terminal_safe_line};
 use serde_json::Value;
 
 use super::RenderContext;
-use super::partial_arguments::PartialArguments;
+use super::diff;
+use super::partial_arguments::{LineChange, PartialArguments};
 use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::thinking::duration;
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
@@ -390,9 +391,16 @@ impl ToolBlock {
         }
         self.streamed_rows.clear();
         if let Some(partial) = &self.partial {
-            for (role, line) in partial.last_lines(COMMAND_LINES) {
-                let spans = [Span::new(role, terminal_safe(line))];
-                wrap(&spans, width, Break::Anywhere, &Margin::default(), RowBackground::None, &mut self.streamed_rows);
+            for (change, line) in partial.last_lines(COMMAND_LINES) {
+                let line = terminal_safe(line);
+                match change {
+                    LineChange::Written => {
+                        let (spans, margin) = ([Span::new(TextRole::Code, line)], Margin::default());
+                        wrap(&spans, width, Break::Anywhere, &margin, RowBackground::None, &mut self.streamed_rows);
+                    }
+                    LineChange::Added => diff::added_line(&line, width, &mut self.streamed_rows),
+                    LineChange::Removed => diff::removed_line(&line, width, &mut self.streamed_rows),
+                }
             }
         }
         HighlightedRows::plain(&self.streamed_rows)

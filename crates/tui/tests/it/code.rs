@@ -204,3 +204,29 @@ fn t12_a_search_finds_wrapped_text_and_the_outline_leads_to_titles() {
     term.key(KeyCode::Enter);
     assert_eq!(term.rows()[1], "Planning");
 }
+
+#[test]
+fn t17_an_edit_has_signs_while_it_streams() {
+    #[rustfmt::skip]
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("old text",       r#"{"path":"a.rs","old":"one\ntw"#,                         &["-one", "-tw"]),
+        ("new text",       r#"{"path":"a.rs","old":"one\n","new":"two\nthr"#,          &["-one", "+two", "+thr"]),
+        ("new text first", r#"{"path":"a.rs","new":"two"#,                             &["+two"]),
+        ("a long line",    r#"{"path":"a.rs","new":"0123456789012345678901234567890123456789"#,
+                                                            &["+0123456789012345678901234567890123456", "   789"]),
+        ("a whole file",   r#"{"path":"a.rs","content":"one\ntwo"#,                    &["one", "two"]),
+    ];
+    for (name, arguments, expected) in cases {
+        let mut term = TestTerminal::new(40, 20);
+        term.line("change it");
+        term.send();
+        term.open(0, OpenedBlock::ToolCall { name: "edit".into() });
+        for piece in arguments.as_bytes().chunks(3) {
+            term.grow(0, std::str::from_utf8(piece).unwrap());
+        }
+        let rows = term.transcript();
+        let at = rows.iter().position(|row| row.contains("a.rs")).unwrap();
+        let shown: Vec<&str> = rows[at + 1..].iter().map(|row| row.strip_prefix("  ").unwrap_or(row)).collect();
+        assert_eq!(&shown, expected, "{name}: {rows:#?}");
+    }
+}
