@@ -5,7 +5,7 @@ use aside_core::terminal_text::terminal_safe_line;
 
 use super::App;
 use crate::text::width_of;
-use crate::text::wrap::ellipsize;
+use crate::text::wrap::{ellipsize, first_that_fits};
 use crate::transcript::thinking::duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub(super) enum UserCommand {
 
 /// From here on the user is told that the provider sends nothing.
 const SILENCE_MS: u64 = 10_000;
+/// What is shown with little room while the model repeats itself.
+const ASK: &str = "repeating · Alt+Enter answers";
 /// With less room, a retry is shown without its reason.
 const REASON_ROOM: usize = 45;
 
@@ -103,6 +105,7 @@ impl App {
             rest.clear();
         }
         let room = room_for(&rest);
+        let what = if is_looping { what.map(|whole| first_that_fits(&[whole, ASK.to_owned()], room)) } else { what };
         // A shortened model name is useless, and so are the first words of a reason.
         let is_plain_wait = self.activity == TurnActivity::Waiting && !self.permission_prompt.is_waiting();
         let is_retry = matches!(self.activity, TurnActivity::Retrying { .. });

@@ -215,8 +215,8 @@ impl TranscriptItem {
         }
     }
 
-    /// A row below the body, such as the repetition notice.
-    pub fn footer(&self, context: &RenderContext) -> Option<Row> {
+    /// The rows below the body, such as the repetition notice.
+    pub fn footer(&self, context: &RenderContext) -> Vec<Row> {
         let width = context.width.saturating_sub(self.gutter(context.width).width()).max(1);
         match self {
             TranscriptItem::Thinking(thinking) => thinking.footer(width, context.view),
@@ -224,7 +224,7 @@ impl TranscriptItem {
             | TranscriptItem::Text(_)
             | TranscriptItem::Tool(_)
             | TranscriptItem::Notice(_)
-            | TranscriptItem::Output(_) => None,
+            | TranscriptItem::Output(_) => Vec::new(),
         }
     }
 
@@ -236,7 +236,7 @@ impl TranscriptItem {
         }
         let above = usize::from(section == 0 && self.has_header());
         let is_last = section + 1 == self.sections(context.view);
-        let below = usize::from(is_last && self.footer(context).is_some());
+        let below = if is_last { self.footer(context).len() } else { 0 };
         above + self.body(section, context).len() + below
     }
 

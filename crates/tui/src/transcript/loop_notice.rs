@@ -4,7 +4,7 @@ use aside_core::repetition::{Repetition, RepetitionGuard, RepetitionKind};
 use aside_core::terminal_text::terminal_safe_line;
 
 use crate::text::wrap::ellipsize;
-use crate::text::{Row, RowBackground, Span, TextRole, width_of};
+use crate::text::{Break, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
 
 /// What is known about one thinking block.
 #[derive(Debug, Default)]
@@ -58,20 +58,35 @@ const PUNCTUATION: usize = 8;
 /// A shorter quote is useless.
 const MIN_QUOTE: usize = 10;
 
-/// What repeats, and what the user can do about it, in one row.
-pub(super) fn notice_row(finding: &Repetition, width: usize) -> Row {
+/// What repeats, and what the user can do about it. What does not fit into the first row follows below it.
+pub(super) fn notice_rows(finding: &Repetition, width: usize) -> Vec<Row> {
     let quote = terminal_safe_line(&finding.quote);
     let what = match finding.kind {
         RepetitionKind::Repeats { times } => format!("{times} times"),
         RepetitionKind::LowNovelty => "repeating".to_owned(),
     };
-    let since = format!(" · for {} words", finding.words);
-    let fitting = [(format!("{what}{since}"), KEYS), (what.clone(), KEYS), (what, "Alt+Enter answers")];
-    let quoted = fitting.iter().find_map(|(what, keys)| {
+    let since = format!("for {} words", finding.words);
+    let both = format!("{what} · {since}");
+    let fitting = [
+        (both.as_str(), KEYS, String::new()),
+        (what.as_str(), KEYS, since.clone()),
+        (what.as_str(), "Alt+Enter answers", format!("{since} · Esc stops")),
+    ];
+    let quoted = fitting.into_iter().find_map(|(what, keys, below)| {
         let room = width.checked_sub(width_of(what) + width_of(keys) + PUNCTUATION)?;
         let fits = !quote.is_empty() && room >= MIN_QUOTE.min(width_of(&quote));
-        fits.then(|| format!("! {what} \"{}\" · {keys}", ellipsize(&quote, room)))
+        fits.then(|| (format!("{what} \"{}\" · {keys}", ellipsize(&quote, room)), below))
     });
-    let text = quoted.unwrap_or_else(|| ellipsize(&format!("! {KEYS}"), width));
-    Row::new(vec![Span::new(TextRole::Warning, text)]).with_background(RowBackground::Thinking)
+    let (first, below) = quoted.unwrap_or_else(|| {
+        let quote = if quote.is_empty() { quote } else { format!(" \"{quote}\"") };
+        (KEYS.to_owned(), format!("{both}{quote}"))
+    });
+    let mut rows = Vec::new();
+    for (mark, text) in [("! ", first), ("  ", below)].into_iter().filter(|(_, text)| !text.is_empty()) {
+        let margin = |text: &str| vec![Span::new(TextRole::Warning, text)];
+        let margin = Margin { first: margin(mark), rest: margin("  ") };
+        let text = [Span::new(TextRole::Warning, text)];
+        wrap(&text, width, Break::Words, &margin, RowBackground::Thinking, &mut rows);
+    }
+    rows
 }

@@ -352,7 +352,8 @@ impl Transcript {
                 });
             }
         }
-        let footer = item.footer(context).filter(|_| section + 1 == item.sections(context.view));
+        let is_last = section + 1 == item.sections(context.view);
+        let footer = if is_last { item.footer(context) } else { Vec::new() };
         let has_row_header = item.has_row_as_header();
         let before = if section == 0 { gap + usize::from(item.header(context, false).is_some()) } else { 0 };
         let body = item.body(section, context);
@@ -376,7 +377,7 @@ impl Transcript {
                 set_hit(hits, y, RowHit { item: index, part });
             });
         }
-        if let (Some(row), true) = (&footer, skip <= body.len()) {
+        for row in footer.iter().skip(skip.saturating_sub(body.len())) {
             let hits = &mut self.hits;
             used.row(&mut 0, |area, y| {
                 paint_row(buffer, area, y, row, gutter.as_ref(), theme);

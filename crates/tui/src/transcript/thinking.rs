@@ -199,13 +199,13 @@ impl ThinkingBlock {
     }
 
     /// The notice below running thinking that repeats itself.
-    pub fn footer(&self, width: usize, view: ThinkingDisplay) -> Option<Row> {
+    pub fn footer(&self, width: usize, view: ThinkingDisplay) -> Vec<Row> {
         let is_open = match self.shape(view) {
             ThinkingShape::Tail | ThinkingShape::Open => true,
             ThinkingShape::Hidden | ThinkingShape::Header => false,
         };
-        let found = self.loop_watch.finding().filter(|_| is_open && self.is_running())?;
-        Some(loop_notice::notice_row(found, width))
+        let found = self.loop_watch.finding().filter(|_| is_open && self.is_running());
+        found.map(|found| loop_notice::notice_rows(found, width)).unwrap_or_default()
     }
 
     pub fn is_running(&self) -> bool {

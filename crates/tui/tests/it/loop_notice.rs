@@ -49,6 +49,27 @@ fn the_repetition_and_the_options_are_shown_at_every_width() {
 }
 
 #[test]
+fn nothing_of_the_notice_is_lost_in_a_narrow_terminal() {
+    #[rustfmt::skip]
+    let cases: [(u16, &[&str]); 4] = [
+        (30, &["! Alt+Enter answers now ·", "  Esc stops", "  20 times · for 140 words", "  \"Wait, let me think about", "  that again\""]),
+        (40, &["! Alt+Enter answers now · Esc stops", "  20 times · for 140 words \"Wait, let", "  me think about that again\""]),
+        (60, &["! 20 times \"Wait, let me think about…\" · Alt+Enter answers", "  for 140 words · Esc stops"]),
+        (80, &["! 20 times · for 140 words \"Wait, let me…\" · Alt+Enter answers now · Esc stops"]),
+    ];
+    for (width, expected) in cases {
+        let mut term = circling(width, ThinkingDisplay::Live);
+        let rows = term.transcript();
+        let at = rows.iter().position(|row| row.contains("! ")).unwrap();
+        let shown: Vec<&str> = rows[at..].iter().map(|row| row.strip_prefix("│ ").unwrap_or(row)).collect();
+        assert_eq!(shown, expected, "{width}: {rows:#?}");
+    }
+    let mut term = circling(40, ThinkingDisplay::Live);
+    let screen = term.screen();
+    assert!(screen.contains("repeating · Alt+Enter answers ─"), "the line above the input is not cut\n{screen}");
+}
+
+#[test]
 fn it_is_shown_in_every_view() {
     for view in ThinkingDisplay::ALL {
         let mut term = circling(80, *view);
