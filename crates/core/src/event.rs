@@ -257,7 +257,7 @@ pub struct ReplyEnd {
 
 impl ReplyEnd {
     /// Whether a stream that ends like this has a last frame: it was neither cut off nor ended by an error alone.
-    pub(crate) fn has_last_frame(&self) -> bool {
+    pub fn has_last_frame(&self) -> bool {
         match self.ending {
             Ending::CutOff => false,
             Ending::Unsaid => self.error.is_none(),

@@ -96,6 +96,8 @@ impl<S: ExchangeSink> ReplyReader<'_, S> {
     ) -> Option<ExchangeError> {
         match stop {
             StreamStop::Signal(by) => return Some(by.into()),
+            // Servers close connections in many ways, for example without TLS's close_notify.
+            StreamStop::Failed(_) if reply.end.has_last_frame() => (),
             StreamStop::Failed(error) => return Some(error.into()),
             StreamStop::Full | StreamStop::Complete => (),
         }
