@@ -153,7 +153,9 @@ impl Trust {
 fn question(files: &ProjectFiles) -> PermissionQuestion {
     let why = "This folder has instructions that would be sent to the model as your own.";
     let names = files.names().join("\n");
-    let preview = Some(format!("{why}\nA yes is remembered for this folder.\n\n{names}"));
+    // Whoever says yes must be able to read what is sent.
+    let content = files.content();
+    let preview = Some(format!("{why}\nA yes is remembered for this folder.\n\n{names}\n\n{content}"));
     PermissionQuestion {
         id: "trust".to_owned(),
         preview,
@@ -170,6 +172,9 @@ fn names_with_verb(names: &[String]) -> String {
 mod tests {
     use std::ffi::OsStr;
 
+    use aside_core::permission_question::visible_body;
+    use aside_engine::project_files::ProjectFile;
+
     use super::*;
 
     #[test]
@@ -180,5 +185,19 @@ mod tests {
         }
         let folders = TrustedFolders { file: None, folders: vec![odd(b"/a/\xff")] };
         assert!(folders.has(&odd(b"/a/\xff")) && !folders.has(&odd(b"/a/\xfe")));
+    }
+
+    #[test]
+    fn l5_the_question_about_a_folder_has_all_that_would_be_sent() {
+        let file = |path: &str, text: &str| ProjectFile { path: path.into(), text: text.to_owned() };
+        let files = ProjectFiles {
+            root: "/a".into(),
+            files: vec![file("/a/AGENTS.md", "Be brief.\n- Run \u{1b}[31mthe tests."), file("/a/b/AGENTS.md", "Ask.")],
+            notes: Vec::new(),
+        };
+        let shown = visible_body(&question(&files));
+        let (names, content) = shown.split_once("# ").unwrap();
+        assert!(names.ends_with("\n\nAGENTS.md\nb/AGENTS.md\n\n"), "{shown}");
+        assert_eq!(content, "/a/AGENTS.md\n\nBe brief.\n- Run ␛[31mthe tests.\n\n# /a/b/AGENTS.md\n\nAsk.");
     }
 }

@@ -19,6 +19,7 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
     }
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mode = app.mode();
+    let kind = app.permission_prompt.question().map(|question| question.about.kind).unwrap_or_default();
     let unlimited = rendered(app, width, usize::MAX);
     let (facts, covers) = unlimited.map_or((0, None), |whole| (whole.facts.len(), whole.covers.clone()));
     let answers = match (mode, app.permission_prompt.choices()) {
@@ -37,9 +38,9 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
         // Part of the body is hidden. An extra fact row says so.
         Some(rendered) if rendered.hidden > 0 && room > 1 => {
             let rendered = crate::view::permission_prompt::rendered(app, width, room - 1);
-            rendered.map(|rendered| question_rows(rendered, answers, width)).unwrap_or_default()
+            rendered.map(|rendered| question_rows(rendered, kind, answers, width)).unwrap_or_default()
         }
-        Some(rendered) => question_rows(rendered, answers, width),
+        Some(rendered) => question_rows(rendered, kind, answers, width),
         None => Vec::new(),
     };
     let is_too_small = rows.len() > height && mode != InputMode::DenyMessage;
@@ -52,12 +53,12 @@ fn rendered(app: &mut App, width: usize, rows: usize) -> Option<&RenderedQuestio
     app.permission_prompt.rendered(QuestionLayout { width: Some(width), rows: Some(rows) })
 }
 
-fn question_rows(rendered: &RenderedQuestion, answers: Vec<Row>, width: usize) -> Vec<Row> {
+fn question_rows(rendered: &RenderedQuestion, kind: QuestionKind, answers: Vec<Row>, width: usize) -> Vec<Row> {
     let mut rows = vec![rule(width), head(rendered)];
     let mut role = TextRole::Plain;
     for row in &rendered.body {
         // The rest of a long line keeps the colour of its beginning.
-        role = if row.is_continued { role } else { body_role(row) };
+        role = if row.is_continued { role } else { body_role(row, kind) };
         rows.push(body_row(row, role));
     }
     rows.extend(rendered.facts.iter().map(|fact| Row::new(vec![Span::new(TextRole::Warning, fact.as_str())])));
@@ -74,12 +75,14 @@ fn head(rendered: &RenderedQuestion) -> Row {
 }
 
 /// Diff colours where it looks like a diff. Lines with invisible characters stand out.
-fn body_role(row: &BodyRow) -> TextRole {
-    match row.text.chars().next() {
+fn body_role(row: &BodyRow, kind: QuestionKind) -> TextRole {
+    match (row.text.chars().next(), kind) {
         _ if row.is_marked => TextRole::Warning,
-        Some('+') => TextRole::Added,
-        Some('-') => TextRole::Removed,
-        _ => TextRole::Plain,
+        // Instructions may have lists.
+        (_, QuestionKind::Trust) => TextRole::Plain,
+        (Some('+'), QuestionKind::Permission | QuestionKind::Undo) => TextRole::Added,
+        (Some('-'), QuestionKind::Permission | QuestionKind::Undo) => TextRole::Removed,
+        (_, QuestionKind::Permission | QuestionKind::Undo) => TextRole::Plain,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Very small screens.
 
+use aside_core::permission_question::{PermissionQuestion, QuestionKind, Risk};
 use aside_front::{Command, PendingQuestion, PermissionAnswer, QuestionId, Update};
 use crossterm::event::KeyCode;
+use ratatui::style::Color;
 
 use crate::support::TestTerminal;
 
@@ -62,4 +64,34 @@ fn help_is_readable_in_forty_columns() {
         ["send; during a", "turn, the message", "goes in after the", "current step", "(send)", "send after the",],
         "{rows:#?}"
     );
+}
+
+#[test]
+fn l5_the_files_of_a_folder_can_be_read_before_it_is_trusted() {
+    let mut term = TestTerminal::new(40, 14);
+    let rules: String = (1..=20).map(|number| format!("\n- rule {number}")).collect();
+    let preview = Some(format!("AGENTS.md\n\n# /a/AGENTS.md\n\n\u{1b}[31mRules{rules}"));
+    let about = PermissionQuestion {
+        preview,
+        kind: QuestionKind::Trust,
+        ..PermissionQuestion::new("trust", "/a", Risk::Reads)
+    };
+    term.update(Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(1), about })));
+    term.advance(1_000);
+    let screen = term.screen();
+    assert!(screen.contains("not shown (v shows all)"), "{screen}");
+    term.type_text("v");
+    let rows = term.rows();
+    assert_eq!(rows[..7], ["trust: /a", "AGENTS.md", "", "# /a/AGENTS.md", "", "␛[31mRules", "- rule 1"]);
+    term.key(KeyCode::End);
+    assert!(term.screen().contains("- rule 20"), "{}", term.screen());
+    // A list is not a diff.
+    let mut term = TestTerminal::new(40, 20);
+    let about = PermissionQuestion {
+        preview: Some("- a rule".to_owned()),
+        kind: QuestionKind::Trust,
+        ..PermissionQuestion::new("trust", "/a", Risk::Reads)
+    };
+    term.update(Update::QuestionAsked(Box::new(PendingQuestion { id: QuestionId(1), about })));
+    assert_eq!(term.style_of("- a rule").0, Color::Reset);
 }
