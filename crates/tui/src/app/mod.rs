@@ -25,7 +25,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
 
 use crate::bindings::{Bindings, KeyAction};
-use crate::input::composer::Composer;
+use crate::input::composer::{Composer, CurrentValues};
 use crate::text::highlight_jobs::HighlightResult;
 use crate::theme::Theme;
 use crate::token_estimate::TokenRate;
@@ -126,9 +126,11 @@ impl App {
         let Setup { theme, status, lists, sent } = setup;
         let mut transcript = Transcript::new(status.view);
         transcript.set_prose_width(status.screen.prose_width);
+        let mut composer = Composer::new(lists, sent);
+        composer.set_current(CurrentValues::of(&status));
         App {
             transcript,
-            composer: Composer::new(lists, sent),
+            composer,
             sending: None,
             usage: Usage::default(),
             rate: TokenRate::default(),

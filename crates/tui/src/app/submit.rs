@@ -7,6 +7,7 @@ use aside_front::slash_commands::{self, LocalCommand, ParsedLine};
 use aside_front::{Command, CommandOutput, TerminalAction, sent_report};
 
 use super::{App, InputMode, TurnActivity, TurnState, UserCommand};
+use crate::input::composer::CurrentValues;
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::output_markdown;
 use crate::view::reader::ReaderView;
@@ -64,6 +65,7 @@ impl App {
         if let Command::Theme(Some(theme)) = command {
             self.status.screen.theme = *theme;
             self.theme = self.detected_theme.chosen(*theme);
+            self.composer.set_current(CurrentValues::of(&self.status));
         }
         let Command::Mouse(mouse) = command else { return None };
         self.status.screen.mouse = *mouse;

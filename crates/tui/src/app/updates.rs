@@ -10,6 +10,7 @@ use aside_core::terminal_text::terminal_safe_line;
 use aside_core::turn::TurnEnd;
 
 use super::{App, ThinkingRequest, TurnActivity, TurnState, UserCommand};
+use crate::input::composer::CurrentValues;
 use crate::text::TextRole;
 use crate::text::wrap::ellipsize;
 use crate::token_estimate::TokenRate;
@@ -201,6 +202,7 @@ impl App {
             self.transcript.set_view(self.status.view);
         }
         self.composer.set_efforts(&self.status.efforts);
+        self.composer.set_current(CurrentValues::of(&self.status));
         let screen = self.status.screen;
         self.transcript.set_prose_width(screen.prose_width);
         if screen.theme != before.theme {

@@ -41,6 +41,13 @@ impl CompletionPopup {
         }
     }
 
+    /// Selects this value. Returns false if it is not in the list.
+    pub fn select(&mut self, text: &str) -> bool {
+        let at = self.options.iter().position(|option| option.text == text);
+        self.selected = at.unwrap_or(self.selected);
+        at.is_some()
+    }
+
     pub fn selected(&self) -> Option<&Completion> {
         self.options.get(self.selected)
     }

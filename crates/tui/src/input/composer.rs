@@ -6,14 +6,45 @@ use crossterm::event::{KeyCode, KeyEvent};
 use super::completion::{self, CompletionPopup};
 use super::editor::{Editor, KeyHandled};
 use super::history::PromptHistory;
-use aside_front::CompletionLists;
+use aside_front::{CompletionLists, Status};
 use std::collections::HashSet;
+
+/// The values in use, with which lists of values open.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct CurrentValues {
+    pub model: String,
+    pub effort: Option<String>,
+    pub theme: String,
+}
+
+impl CurrentValues {
+    pub fn of(status: &Status) -> CurrentValues {
+        // Without a setting, the effort that is sent is the current one.
+        let sent = || status.next.as_ref().and_then(|next| next.effort.clone());
+        CurrentValues {
+            model: status.model.clone(),
+            effort: status.effort.clone().or_else(sent),
+            theme: status.screen.theme.to_string(),
+        }
+    }
+
+    /// The current value of what this command line changes.
+    fn for_line(&self, line: &str) -> Option<&str> {
+        match line.strip_prefix(['/', ':'])?.split_once(' ')?.0 {
+            "model" => Some(&self.model),
+            "effort" => self.effort.as_deref(),
+            "theme" => Some(&self.theme),
+            _ => None,
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct Composer {
     pub editor: Editor,
     pub popup: Option<CompletionPopup>,
     lists: CompletionLists,
+    current: CurrentValues,
     /// What providers and local servers listed.
     live_models: Vec<String>,
     /// The popup was opened by a command that lets the user choose.
@@ -42,17 +73,20 @@ impl Composer {
         }
     }
 
+    pub fn set_current(&mut self, current: CurrentValues) {
+        self.current = current;
+    }
+
     /// Adds models that can be used now. They come first, and a list that is open shows them.
     pub fn set_live_models(&mut self, models: Vec<String>) {
         self.live_models = models;
         self.add_live_models();
         if self.popup.is_some() && self.editor.raw().starts_with("/model ") {
-            let selected = self.popup.as_ref().and_then(CompletionPopup::selected).map(|one| one.text.clone());
+            let moved = self.popup.as_ref().filter(|popup| popup.is_moved).and_then(CompletionPopup::selected).cloned();
             self.complete();
-            // The selection stays on the same model.
-            if let Some(popup) = &mut self.popup {
-                let at = popup.options.iter().position(|one| Some(&one.text) == selected.as_ref());
-                popup.selected = at.filter(|_| popup.is_moved).unwrap_or(0);
+            // A selection that the user moved stays on the same model.
+            if let (Some(popup), Some(moved)) = (&mut self.popup, moved) {
+                popup.is_moved = popup.select(&moved.text);
             }
         }
     }
@@ -85,6 +119,12 @@ impl Composer {
     pub fn complete(&mut self) {
         let was_open = self.popup.is_some();
         self.popup = completion::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
+        // Nothing is typed yet that the list could be filtered by.
+        if let Some(popup) = self.popup.as_mut().filter(|popup| popup.from == self.editor.cursor())
+            && let Some(current) = self.current.for_line(self.editor.raw())
+        {
+            popup.select(current);
+        }
         // A list that closed is not the picker any more.
         self.is_picker &= was_open && self.popup.is_some();
     }

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
+use aside_core::settings::ScreenTheme;
 use aside_front::slash_commands::COMMANDS;
-use aside_front::{Command, CommandOutput, DecisionRow, MessagePart, Sending, Update};
+use aside_front::{
+    Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, NextRequest, ScreenSettings, Sending, Status,
+    Update,
+};
 use crossterm::event::KeyCode;
 
 use crate::support::{TestTerminal, text_block, thinking};
@@ -130,4 +134,53 @@ fn an_undone_prompt_is_quoted_and_can_be_edited() {
         term.key(KeyCode::Enter);
         assert_eq!(term.sent, [Command::Prompt(input.into())]);
     }
+}
+
+#[test]
+fn t19_lists_open_with_the_current_value_selected() {
+    let models: Vec<String> = (1..=20).map(|number| format!("acme/deep-{number}")).collect();
+    let efforts = ["low", "medium", "high"].map(str::to_owned).to_vec();
+    let next = NextRequest { effort: Some("medium".into()), ..NextRequest::default() };
+    let screen = ScreenSettings { theme: ScreenTheme::Light, ..ScreenSettings::default() };
+    let status = Status { model: "acme/deep-15".into(), efforts, next: Some(next), screen, ..Status::default() };
+    let set_effort = Status { effort: Some("high".into()), ..status.clone() };
+    #[rustfmt::skip]
+    let cases = [
+        ("a model further down",  &status,     "/model",  "› acme/deep-15  current"),
+        ("the effort that is sent", &status,   "/effort", "› medium"),
+        ("the effort that is set", &set_effort, "/effort", "› high    current"),
+        ("the theme",             &status,     "/theme",  "› light  current"),
+    ];
+    for (name, status, command, expected) in cases {
+        // Submitted, and typed.
+        for is_typed in [false, true] {
+            let mut term = TestTerminal::new(60, 20);
+            let lists = CompletionLists { models: models.clone(), ..CompletionLists::default() };
+            term.update(Update::CompletionLists(Box::new(lists)));
+            term.update(Update::Status(Box::new(status.clone())));
+            match is_typed {
+                true => term.type_text(&format!("{command} ")),
+                false => term.line(command),
+            }
+            let selected = |term: &mut TestTerminal| term.rows().into_iter().find(|row| row.starts_with('›'));
+            assert_eq!(selected(&mut term).as_deref(), Some(expected), "{name}, typed: {is_typed}\n{}", term.screen());
+        }
+    }
+}
+
+#[test]
+fn t19_the_selection_stays_when_more_models_are_listed() {
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let mut term = TestTerminal::new(60, 20);
+    let lists = CompletionLists { models: words(&["acme/a", "acme/deep", "acme/z"]), ..CompletionLists::default() };
+    term.update(Update::CompletionLists(Box::new(lists)));
+    term.line("/model");
+    let selected = |term: &mut TestTerminal| term.rows().into_iter().find(|row| row.starts_with('›')).unwrap();
+    term.update(Update::Models(words(&["local/one", "local/two"])));
+    assert_eq!(selected(&mut term), "› acme/deep  current");
+    term.key(KeyCode::Down);
+    term.update(Update::Models(words(&["local/one", "local/two", "local/three"])));
+    assert_eq!(selected(&mut term), "› acme/z", "the user moved it");
+    term.update(Update::Models(words(&["local/one"])));
+    assert_eq!(selected(&mut term), "› acme/z", "and it stays there");
 }
