@@ -22,6 +22,8 @@ mod doctor;
 #[cfg(target_os = "linux")]
 mod editor;
 mod encode;
+#[path = "../../../confine/tests/it/folder_outside.rs"]
+mod folder_outside;
 #[cfg(target_os = "linux")]
 mod gateway_faults;
 mod gateway_process;

@@ -1,10 +1,10 @@
 //! `aside sandbox`, and confinement in the rest of the program.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::folder_outside::folder_outside;
 use crate::support::{RunOutput, TestConfig, run};
 
 /// Runs `aside` in the project with environment variables.
@@ -25,16 +25,6 @@ pub(crate) fn tiers(config: &TestConfig) -> Vec<&'static str> {
     tiers
 }
 
-/// A folder that a confined command may not write to. Temporary folders are writable, and the repository may be in one.
-fn folder_outside() -> PathBuf {
-    let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let temporary = [std::env::temp_dir(), PathBuf::from("/tmp"), PathBuf::from("/var/tmp")];
-    match temporary.iter().any(|folder| target.starts_with(folder)) {
-        true => std::env::home_dir().expect("a home folder"),
-        false => target,
-    }
-}
-
 #[test]
 fn k1_a_command_runs_like_a_tools_command_and_the_tier_is_printed() {
     let config = TestConfig::new("sandbox");
@@ -43,7 +33,7 @@ fn k1_a_command_runs_like_a_tools_command_and_the_tier_is_printed() {
         let inside = aside(&config, &["sandbox", "--", "sh", "-c", "echo said; echo x > made; exit 7"], &limit);
         assert_eq!((inside.code, inside.stdout.as_str()), (7, "said\n"), "{tier}: {}", inside.stderr);
         assert!(config.project().join("made").exists(), "{tier}");
-        let outside = folder_outside().join(format!("aside-outside-{}", std::process::id()));
+        let outside = folder_outside(env!("CARGO_TARGET_TMPDIR")).join(format!("aside-outside-{}", std::process::id()));
         let line = format!("echo x > {}", outside.display());
         aside(&config, &["sandbox", "--", "sh", "-c", &line], &limit);
         assert_eq!(outside.exists(), tier == "none", "{tier}");

@@ -10,5 +10,6 @@
 
 mod commands;
 mod escapes;
+mod folder_outside;
 mod machine_support;
 mod support;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use aside_confine::launch::Mechanism;
 use aside_confine::policy::Policy;
@@ -10,6 +10,8 @@ use aside_confine::{
     Approval, CommandInput, Confine, ConfineSetting, Helper, LaunchReport, PolicyPaths, RequestedAccess, launch,
     spawn_supervisor,
 };
+
+use crate::folder_outside::folder_outside;
 
 pub(crate) fn helper() -> Helper {
     Helper::at(env!("CARGO_BIN_EXE_aside-confine"))
@@ -20,7 +22,7 @@ pub(crate) struct SandboxFolders(pub(crate) PathBuf);
 impl SandboxFolders {
     /// Not in a temporary folder, because commands may write there.
     pub(crate) fn new(name: &str) -> SandboxFolders {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let path = folder_outside(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         drop(fs::remove_dir_all(&path));
         for folder in ["root", "outside", "home/.ssh"] {
             fs::create_dir_all(path.join(folder)).unwrap();

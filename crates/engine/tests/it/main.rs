@@ -18,6 +18,8 @@ mod exchange;
 mod exchange_back_pressure;
 mod exchange_support;
 mod files;
+#[path = "../../../confine/tests/it/folder_outside.rs"]
+mod folder_outside;
 mod permissions;
 mod probe;
 mod protected;

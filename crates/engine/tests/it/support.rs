@@ -1,7 +1,7 @@
 //! Shared helpers: a folder with a toolbox, and scripted answers to questions.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -15,12 +15,14 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::folder_outside::folder_outside;
+
 /// A folder with a `root` as the working directory; everything next to it is outside.
 pub(crate) struct TestDir(PathBuf);
 
 impl TestDir {
     pub(crate) fn new(name: &str) -> TestDir {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let path = folder_outside(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
         drop(fs::remove_dir_all(&path));
         fs::create_dir_all(path.join("root")).unwrap();
         TestDir(fs::canonicalize(path).unwrap())

@@ -9,6 +9,8 @@
     reason = "a test that fails should fail loudly; the server of the tests speaks on standard output"
 )]
 
+#[path = "../../../confine/tests/it/folder_outside.rs"]
+mod folder_outside;
 mod http;
 mod process;
 mod session;

@@ -1,6 +1,5 @@
 //! MCP servers as processes.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use aside_confine::RequestedAccess;
@@ -15,6 +14,7 @@ use aside_mcp::{McpServers, McpTransport, ServerConfig, ServerEnvironment, check
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::folder_outside::folder_outside;
 use crate::support::{
     FixedAsker, ServerLog, call, call_asking, call_until, environment, is_alive, test_server_config, tools,
     wait_until_gone,
@@ -357,7 +357,8 @@ async fn k1_a_server_is_confined_unless_its_table_says_otherwise() {
         let mut servers = McpServers::start(vec![server], environment.clone());
         let (tools, _) = tools(&mut servers, PermissionMode::AllowAll).await;
         // Outside this crate's folder, which is the server's working directory.
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../written-by-a-test-{}", std::process::id()));
+        let outside = folder_outside(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        let path = outside.join(format!("written-by-a-test-{}", std::process::id()));
         let output = call(&tools, "play__write_thing", json!({ "to": path })).await.content;
         assert_eq!((path.exists(), output == "written"), (writes, writes), "{access:?}: {output}");
         drop(std::fs::remove_file(&path));

@@ -79,9 +79,12 @@ impl Composer {
 
     /// Adds models that can be used now. They come first, and a list that is open shows them.
     pub fn set_live_models(&mut self, models: Vec<String>) {
+        // A list that closed because nothing matched opens again; one that the user closed does not.
+        let matched = completion::popup(self.editor.raw(), self.editor.cursor(), &self.lists).is_some();
+        let is_wanted = self.popup.is_some() || !matched;
         self.live_models = models;
         self.add_live_models();
-        if self.popup.is_some() && self.editor.raw().starts_with("/model ") {
+        if is_wanted && self.editor.raw().starts_with("/model ") {
             let moved = self.popup.as_ref().filter(|popup| popup.is_moved).and_then(CompletionPopup::selected).cloned();
             self.complete();
             // A selection that the user moved stays on the same model.

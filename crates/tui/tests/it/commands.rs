@@ -184,3 +184,20 @@ fn t19_the_selection_stays_when_more_models_are_listed() {
     term.update(Update::Models(words(&["local/one"])));
     assert_eq!(selected(&mut term), "› acme/z", "and it stays there");
 }
+
+#[test]
+fn t19_a_name_typed_before_its_model_was_listed_is_found_when_it_is() {
+    let mut term = TestTerminal::new(60, 20);
+    let lists = CompletionLists { models: vec!["acme/deep".into()], ..CompletionLists::default() };
+    term.update(Update::CompletionLists(Box::new(lists)));
+    term.line("/model");
+    term.type_text("one");
+    let selected = |term: &mut TestTerminal| term.rows().into_iter().find(|row| row.starts_with('›'));
+    assert_eq!(selected(&mut term), None, "nothing matches yet\n{}", term.screen());
+    term.update(Update::Models(vec!["local/one".into()]));
+    assert_eq!(selected(&mut term).as_deref(), Some("› local/one"), "{}", term.screen());
+    // A list that the user closed stays closed.
+    term.key(KeyCode::Esc);
+    term.update(Update::Models(vec!["local/one".into(), "local/one-more".into()]));
+    assert_eq!(selected(&mut term), None, "{}", term.screen());
+}
