@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
@@ -12,12 +13,16 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use reqwest::{Client, Response, Url};
 
 use crate::connection_failure::{self, SystemResolver};
+use crate::joined_bytes::JoinedBytes;
 
 /// How much of a refusal's body is read.
 const MAX_REFUSAL: usize = 1 << 20;
 
 /// How long a refusal's body is read.
 const MAX_REFUSAL_TIME: Duration = Duration::from_secs(10);
+
+/// When a reply has this many bytes ready, they are returned.
+const MAX_TOGETHER: usize = 64 << 10;
 
 /// A time limit that is never reached.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -168,8 +173,12 @@ impl Http {
 
     async fn reply(&self, url: &Url, request: reqwest::RequestBuilder) -> Result<HttpReply, CallError> {
         let began = Instant::now();
-        let response = request.send().await.map_err(|error| self.unreachable(url, &error, began))?;
-        Ok(HttpReply { url: url.clone(), response, began })
+        // The client's own limit would set a timer for every chunk of the reply.
+        let response = match tokio::time::timeout(self.timeouts.idle, request.send()).await {
+            Ok(sent) => sent.map_err(|error| self.unreachable(url, &error, began))?,
+            Err(_) => return Err(self.silent(url, began).into()),
+        };
+        Ok(HttpReply { url: url.clone(), response, began, arrived: JoinedBytes::default(), ended: None })
     }
 
     fn client(&self, url: &Url) -> Result<&Client, InvalidCall> {
@@ -187,23 +196,22 @@ impl Http {
         drop(rustls::crypto::ring::default_provider().install_default());
         let builder = Client::builder()
             .connect_timeout(self.timeouts.connect)
-            .read_timeout(self.timeouts.idle)
-            .timeout(self.timeouts.total)
             // A redirect would send the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true)
             .dns_resolver(SystemResolver)
             .user_agent(concat!("aside/", env!("CARGO_PKG_VERSION")));
+        let builder = if self.timeouts.total < FOREVER { builder.timeout(self.timeouts.total) } else { builder };
         let builder = if is_secure { builder } else { builder.tls_certs_only(std::iter::empty()) };
         builder.build().map_err(|error| InvalidCall::NoClient(root_cause(&error)))
     }
 
     fn unreachable(&self, url: &Url, error: &reqwest::Error, began: Instant) -> ConnectionError {
-        let host = host_and_port(url);
-        let mut failure = connection_failure::of(error);
-        if failure == ConnectionFailure::IdleTimeout && began.elapsed() >= self.timeouts.total {
-            failure = ConnectionFailure::TotalTimeout;
+        let failure = connection_failure::of(error);
+        if failure == ConnectionFailure::IdleTimeout {
+            return self.silent(url, began);
         }
+        let host = host_and_port(url);
         if error.is_connect()
             && let Some(proxy) = connection_failure::proxy_in_the_way(url, failure)
         {
@@ -221,17 +229,15 @@ impl Http {
             ConnectionFailure::ConnectTimeout => {
                 format!("no connection to {host} within {} s", self.timeouts.connect.as_secs())
             }
-            ConnectionFailure::IdleTimeout => format!("{host} was silent for {} s", self.timeouts.idle.as_secs()),
-            ConnectionFailure::TotalTimeout => {
-                format!("the reply of {host} was not complete after {} s", self.timeouts.total.as_secs())
-            }
             ConnectionFailure::UnknownAuthority => {
                 format!("{host} cannot be trusted: an unknown authority issued its certificate")
             }
             ConnectionFailure::SelfSigned => {
                 format!("{host} cannot be trusted: its certificate is self-signed, and an authority's, not a server's")
             }
-            ConnectionFailure::InvalidRequest
+            ConnectionFailure::IdleTimeout
+            | ConnectionFailure::TotalTimeout
+            | ConnectionFailure::InvalidRequest
             | ConnectionFailure::Dns
             | ConnectionFailure::Refused
             | ConnectionFailure::Proxy
@@ -241,6 +247,17 @@ impl Http {
             | ConnectionFailure::Other => format!("{host} cannot be reached: {}", root_cause(error)),
         };
         ConnectionError::new(failure, what)
+    }
+
+    /// The error for a provider that sent nothing for too long, or did not finish in time.
+    fn silent(&self, url: &Url, began: Instant) -> ConnectionError {
+        let host = host_and_port(url);
+        if began.elapsed() >= self.timeouts.total {
+            let what = format!("the reply of {host} was not complete after {} s", self.timeouts.total.as_secs());
+            return ConnectionError::new(ConnectionFailure::TotalTimeout, what);
+        }
+        let what = format!("{host} was silent for {} s", self.timeouts.idle.as_secs());
+        ConnectionError::new(ConnectionFailure::IdleTimeout, what)
     }
 
     /// The error for a reply that had begun.
@@ -291,12 +308,55 @@ pub struct HttpReply {
     response: Response,
     /// When its request was sent.
     began: Instant,
+    /// Bytes that are to be returned together with those that arrive at the same time.
+    arrived: JoinedBytes,
+    /// Set at the end, which is reported after the last bytes.
+    ended: Option<Result<(), ConnectionError>>,
 }
 
 impl HttpReply {
-    /// The next bytes; `None` at the end.
+    /// The next bytes; `None` at the end. What arrived together is returned together, however many chunks it was
+    /// sent in: every return wakes tasks and writes to a socket. If the returned future is dropped, no bytes are lost.
     pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, ConnectionError> {
-        self.response.chunk().await.map_err(|error| http.reply_interrupted(&self.url, &error, self.began))
+        // The connection's task has one chunk ready at a time, so it gets a turn to read the next one.
+        let mut had_turn = false;
+        while self.ended.is_none() && self.arrived.len() < MAX_TOGETHER {
+            let chunk = match self.arrived.len() {
+                0 => match tokio::time::timeout(http.timeouts.idle, self.response.chunk()).await {
+                    Ok(chunk) => chunk,
+                    Err(_) => {
+                        self.ended = Some(Err(http.silent(&self.url, self.began)));
+                        break;
+                    }
+                },
+                _ => match self.ready_chunk() {
+                    Poll::Ready(chunk) => chunk,
+                    Poll::Pending if had_turn => break,
+                    Poll::Pending => {
+                        had_turn = true;
+                        tokio::task::yield_now().await;
+                        continue;
+                    }
+                },
+            };
+            had_turn = false;
+            match chunk {
+                Ok(Some(bytes)) => self.arrived.add(bytes),
+                Ok(None) => self.ended = Some(Ok(())),
+                Err(error) => self.ended = Some(Err(http.reply_interrupted(&self.url, &error, self.began))),
+            }
+        }
+        match (self.arrived.take(), &self.ended) {
+            (Some(bytes), _) => Ok(Some(bytes)),
+            (None, Some(Err(error))) => Err(error.clone()),
+            (None, Some(Ok(())) | None) => Ok(None),
+        }
+    }
+
+    /// The next chunk if it has arrived already.
+    fn ready_chunk(&mut self) -> Poll<reqwest::Result<Option<Bytes>>> {
+        let mut context = Context::from_waker(Waker::noop());
+        std::pin::pin!(self.response.chunk()).poll(&mut context)
     }
 
     /// Frees the headers. They keep the whole buffer that they were read into.
@@ -391,5 +451,58 @@ mod tests {
         let refusal = refusal(reply.response, Duration::from_millis(300)).await;
         assert_eq!((refusal.status, refusal.body.as_slice()), (400, &b"{\"error\":\"slow"[..]));
         server.await.expect("no panic");
+    }
+
+    /// Serves one reply in chunks, all of which are sent at once.
+    async fn reply_in_chunks(chunks: &[&str]) -> (Http, HttpReply) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let body: String = chunks.iter().map(|chunk| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
+        tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.expect("a client");
+            let mut bytes = [0; 4096];
+            let _n = socket.read(&mut bytes).await;
+            let answer = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{body}0\r\n\r\n");
+            socket.write_all(answer.as_bytes()).await.expect("a client");
+        });
+        let http = Http::default();
+        let request = ForwardedRequest { method: "GET", url: &url, headers: &[], body: Bytes::new() };
+        let reply = http.forward(request).await.expect("headers");
+        (http, reply)
+    }
+
+    #[tokio::test]
+    async fn chunks_that_arrive_together_are_returned_together() {
+        let (http, mut reply) = reply_in_chunks(&["data: 1\n\n", "data: 2\n\n", "data: 3\n\n"]).await;
+        let bytes = reply.next_bytes(&http).await.expect("bytes").expect("bytes");
+        assert_eq!(bytes, "data: 1\n\ndata: 2\n\ndata: 3\n\n");
+        assert_eq!(reply.next_bytes(&http).await.expect("the end"), None);
+        assert_eq!(reply.next_bytes(&http).await.expect("the end"), None, "and it stays the end");
+    }
+
+    #[tokio::test]
+    async fn no_bytes_are_lost_when_waiting_for_them_is_given_up() {
+        let chunks: Vec<String> = (0..50).map(|n| format!("{n},")).collect();
+        let (http, mut reply) = reply_in_chunks(&chunks.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let mut received = Vec::new();
+        loop {
+            // Polled once and dropped, which happens when a keep-alive is due at that moment.
+            let polled = {
+                let mut next = std::pin::pin!(reply.next_bytes(&http));
+                std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await
+            };
+            let next = match polled {
+                Poll::Ready(next) => next,
+                Poll::Pending => {
+                    tokio::task::yield_now().await;
+                    reply.next_bytes(&http).await
+                }
+            };
+            match next.expect("bytes") {
+                Some(bytes) => received.extend_from_slice(&bytes),
+                None => break,
+            }
+        }
+        assert_eq!(String::from_utf8(received).expect("text"), chunks.concat());
     }
 }

@@ -15,6 +15,7 @@ mod exact_tokens;
 pub mod exchange;
 mod front_sink;
 pub mod http;
+pub mod joined_bytes;
 pub mod model_list;
 pub mod probe;
 pub mod project_files;

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Bytes, BytesMut};
+use aside_engine::joined_bytes::JoinedBytes;
+use bytes::Bytes;
 use tokio::sync::Notify;
 
 /// While this many bytes wait, the provider is not read. A chunk has at most 64 KiB.
@@ -19,7 +20,7 @@ pub(crate) struct ClientGone;
 /// Creates a buffer.
 pub(crate) fn relay_buffer() -> (RelaySender, RelayReceiver) {
     let buffer = Arc::new(RelayBuffer::default());
-    (RelaySender { buffer: Arc::clone(&buffer) }, RelayReceiver { buffer })
+    (RelaySender { buffer: Arc::clone(&buffer) }, RelayReceiver { buffer, may_be_unsent: false })
 }
 
 #[derive(Debug, Default)]
@@ -31,52 +32,12 @@ struct RelayBuffer {
 
 #[derive(Debug, Default)]
 struct BufferState {
-    waiting: WaitingBytes,
+    waiting: JoinedBytes,
     /// Why the reply broke off.
     failure: Option<io::Error>,
     is_sender_gone: bool,
     is_receiver_gone: bool,
     receiver: Option<Waker>,
-}
-
-#[derive(Debug, Default)]
-enum WaitingBytes {
-    #[default]
-    None,
-    /// A chunk as it came, which needs no copy.
-    One(Bytes),
-    Joined(BytesMut),
-}
-
-impl WaitingBytes {
-    fn len(&self) -> usize {
-        match self {
-            WaitingBytes::None => 0,
-            WaitingBytes::One(bytes) => bytes.len(),
-            WaitingBytes::Joined(bytes) => bytes.len(),
-        }
-    }
-
-    fn add(&mut self, bytes: Bytes) {
-        match self {
-            WaitingBytes::None => *self = WaitingBytes::One(bytes),
-            WaitingBytes::One(first) => {
-                let mut joined = BytesMut::with_capacity(4 * (first.len() + bytes.len()));
-                joined.extend_from_slice(first);
-                joined.extend_from_slice(&bytes);
-                *self = WaitingBytes::Joined(joined);
-            }
-            WaitingBytes::Joined(joined) => joined.extend_from_slice(&bytes),
-        }
-    }
-
-    fn take(&mut self) -> Option<Bytes> {
-        match std::mem::take(self) {
-            WaitingBytes::None => None,
-            WaitingBytes::One(bytes) => Some(bytes),
-            WaitingBytes::Joined(bytes) => Some(bytes.freeze()),
-        }
-    }
 }
 
 impl RelayBuffer {
@@ -146,6 +107,8 @@ impl Drop for RelaySender {
 #[derive(Debug)]
 pub(crate) struct RelayReceiver {
     buffer: Arc<RelayBuffer>,
+    /// Since the last bytes were returned, the connection has not waited, so it may not have sent them.
+    may_be_unsent: bool,
 }
 
 impl RelayReceiver {
@@ -155,7 +118,13 @@ impl RelayReceiver {
         if let Some(bytes) = state.waiting.take() {
             drop(state);
             self.buffer.sender.notify_one();
+            self.may_be_unsent = true;
             return Poll::Ready(Some(Ok(bytes)));
+        }
+        // An error closes the connection, and bytes that it has not sent by then would be lost.
+        if state.failure.is_some() && std::mem::take(&mut self.may_be_unsent) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
         }
         if let Some(why) = state.failure.take() {
             return Poll::Ready(Some(Err(why)));
@@ -163,6 +132,7 @@ impl RelayReceiver {
         if state.is_sender_gone {
             return Poll::Ready(None);
         }
+        self.may_be_unsent = false;
         match &state.receiver {
             Some(known) if known.will_wake(context.waker()) => (),
             Some(_) | None => state.receiver = Some(context.waker().clone()),

@@ -288,11 +288,16 @@ impl Call {
         reply.forget_headers();
         // Without a stream nothing is gained by sending the headers alone.
         let begun = (self.delivery != ReplyDelivery::Streamed).then(|| relay.begun());
-        tokio::spawn(self.watch(reply, relay, keys, receipt));
+        self.watch_in_background(reply, relay, keys, receipt);
         if let Some(begun) = begun {
             begun.await;
         }
         answer
+    }
+
+    /// A function of its own, so that the request's future has no room for this one.
+    fn watch_in_background(self, reply: HttpReply, relay: Relay, keys: RedactedStream, receipt: Receipt) {
+        tokio::spawn(self.watch(reply, relay, keys, receipt));
     }
 
     async fn watch(mut self, mut reply: HttpReply, mut relay: Relay, mut keys: RedactedStream, mut receipt: Receipt) {

@@ -1,0 +1,53 @@
+//! Chunks of bytes that are passed on as one.
+
+use bytes::{Bytes, BytesMut};
+
+/// Bytes that wait to be passed on. One chunk alone is never copied.
+#[derive(Debug, Default)]
+pub struct JoinedBytes {
+    chunks: Chunks,
+}
+
+#[derive(Debug, Default)]
+enum Chunks {
+    #[default]
+    None,
+    One(Bytes),
+    Joined(BytesMut),
+}
+
+impl JoinedBytes {
+    pub fn len(&self) -> usize {
+        match &self.chunks {
+            Chunks::None => 0,
+            Chunks::One(bytes) => bytes.len(),
+            Chunks::Joined(bytes) => bytes.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn add(&mut self, bytes: Bytes) {
+        match &mut self.chunks {
+            Chunks::None => self.chunks = Chunks::One(bytes),
+            Chunks::One(first) => {
+                let mut joined = BytesMut::with_capacity(4 * (first.len() + bytes.len()));
+                joined.extend_from_slice(first);
+                joined.extend_from_slice(&bytes);
+                self.chunks = Chunks::Joined(joined);
+            }
+            Chunks::Joined(joined) => joined.extend_from_slice(&bytes),
+        }
+    }
+
+    /// Everything that was added. None if that is nothing.
+    pub fn take(&mut self) -> Option<Bytes> {
+        match std::mem::take(&mut self.chunks) {
+            Chunks::None => None,
+            Chunks::One(bytes) => Some(bytes),
+            Chunks::Joined(bytes) => Some(bytes.freeze()),
+        }
+    }
+}
