@@ -21,7 +21,7 @@ const MAX_REFUSAL: usize = 1 << 20;
 /// How long a refusal's body is read.
 const MAX_REFUSAL_TIME: Duration = Duration::from_secs(10);
 
-/// When a reply has this many bytes ready, they are returned.
+/// At most this many bytes of a reply are returned together.
 const MAX_TOGETHER: usize = 64 << 10;
 
 /// A time limit that is never reached.
@@ -346,7 +346,7 @@ impl HttpReply {
                 Err(error) => self.ended = Some(Err(http.reply_interrupted(&self.url, &error, self.began))),
             }
         }
-        match (self.arrived.take(), &self.ended) {
+        match (self.arrived.take_up_to(MAX_TOGETHER), &self.ended) {
             (Some(bytes), _) => Ok(Some(bytes)),
             (None, Some(Err(error))) => Err(error.clone()),
             (None, Some(Ok(())) | None) => Ok(None),

@@ -50,4 +50,31 @@ impl JoinedBytes {
             Chunks::Joined(bytes) => Some(bytes.freeze()),
         }
     }
+
+    /// The first bytes of what was added.
+    pub fn take_up_to(&mut self, max: usize) -> Option<Bytes> {
+        match &mut self.chunks {
+            Chunks::One(bytes) if bytes.len() > max => Some(bytes.split_to(max)),
+            Chunks::Joined(bytes) if bytes.len() > max => Some(bytes.split_to(max).freeze()),
+            Chunks::None | Chunks::One(_) | Chunks::Joined(_) => self.take(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_joined_in_order_and_taken_in_parts() {
+        let mut bytes = JoinedBytes::default();
+        assert!(bytes.is_empty() && bytes.take().is_none());
+        bytes.add(Bytes::from_static(b"abcdef"));
+        assert_eq!(bytes.take_up_to(4).as_deref(), Some(&b"abcd"[..]));
+        bytes.add(Bytes::from_static(b"gh"));
+        bytes.add(Bytes::from_static(b"ij"));
+        assert_eq!((bytes.len(), bytes.take_up_to(5).as_deref()), (6, Some(&b"efghi"[..])));
+        assert_eq!(bytes.take_up_to(5).as_deref(), Some(&b"j"[..]));
+        assert!(bytes.take().is_none());
+    }
 }

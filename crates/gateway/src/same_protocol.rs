@@ -314,7 +314,8 @@ impl Call {
         }
         let (ended, timing) = watched.finish();
         receipt.timing = timing;
-        self.finish(ended, receipt, draft).await;
+        // In a box, so that a reply that is being sent does not keep the room for it.
+        Box::pin(self.finish(ended, receipt, draft)).await;
         if let Some(bytes) = held {
             // The client has disconnected, so nothing is left to do.
             let _gone = relay.send(bytes).await;
