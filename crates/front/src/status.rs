@@ -39,7 +39,7 @@ pub struct Status {
     /// The git branch that is checked out there.
     #[serde(default)]
     pub branch: Option<String>,
-    /// What the next request would be; `None` while a turn runs, and before it is known.
+    /// What the next request would be; `None` if nothing new is known about it, such as while a turn runs.
     #[serde(default)]
     pub next: Option<NextRequest>,
     #[serde(default)]

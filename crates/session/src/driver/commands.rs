@@ -191,6 +191,8 @@ impl Driver {
             }
             CompactionResult::Skipped(why) => Ok(CommandOutcome::Reply(replies::line(why.to_string()))),
             CompactionResult::Failed(why) => {
+                // The attempt may have cost something.
+                self.send_status();
                 Err(HintedError::new(format!("older turns could not be summarised: {why}")))
             }
         }

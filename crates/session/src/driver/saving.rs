@@ -45,7 +45,7 @@ impl Driver {
                 self.front.send(Update::CommandOutput(CommandOutput::Error { what, hint: None }));
             }
         }
-        self.front.send(Update::Status(Box::new(self.status())));
+        self.send_status();
     }
 
     fn try_open_recorder(&mut self, store: Arc<SqliteStore>, new: NewSession) -> Result<SessionRecorder, StoreError> {

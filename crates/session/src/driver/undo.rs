@@ -206,7 +206,6 @@ impl Driver {
         match self.undone_prompt.as_ref().and_then(prompt_text).map(|words| self.as_typed(words)) {
             Some(question) => {
                 self.front.send(Update::Undone(question));
-                self.send_status();
                 Ok(CommandOutcome::Silent)
             }
             None => Ok(CommandOutcome::Reply(replies::line("the last turn is undone"))),
@@ -231,6 +230,8 @@ impl Driver {
             recorder.move_head(head);
         }
         self.front.send(Update::Restored(self.branch()));
+        // A front end forgets the next request of the branch that was left.
+        self.send_status();
         Ok(question)
     }
 

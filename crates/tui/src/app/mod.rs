@@ -276,11 +276,11 @@ impl App {
         self.theme
     }
 
-    /// The model of the running turn, or of the next one.
+    /// The model of the request that was sent, or of the next one.
     pub fn model(&self) -> &str {
         match &self.sending {
-            Some(sending) if self.is_busy() => &sending.model,
-            _ => &self.status.model,
+            Some(sending) if self.is_busy() && self.status.next.is_none() => &sending.model,
+            Some(_) | None => &self.status.model,
         }
     }
 }

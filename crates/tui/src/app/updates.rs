@@ -193,7 +193,10 @@ impl App {
             // The rate of another model says nothing about this one.
             self.rate = TokenRate::default();
         }
-        self.status = Status { view: if is_old { self.status.view } else { status.view }, ..status };
+        let view = if is_old { self.status.view } else { status.view };
+        // A status without it says nothing new about the next request.
+        let next = status.next.or_else(|| self.status.next.take());
+        self.status = Status { view, next, ..status };
         if !is_old {
             self.requested_view = None;
         }

@@ -182,13 +182,13 @@ fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
     spans
 }
 
-/// The effort that was sent, or that the next request would have, with a warning if it differs from the setting. A notice in the
-/// transcript explains why.
+/// The effort of the next request, or while a turn runs the one that was sent, with a warning if it differs from the setting. A
+/// notice in the transcript explains why.
 fn effort(app: &App) -> Option<StatusPart> {
     let sent = match (&app.status.next, &app.sending) {
-        (Some(next), _) if !app.is_busy() => next.effort.as_deref(),
-        (_, Some(sending)) => sending.effort.as_deref(),
-        (_, None) => return None,
+        (Some(next), _) => next.effort.as_deref(),
+        (None, Some(sending)) => sending.effort.as_deref(),
+        (None, None) => return None,
     };
     let (role, short) = match (sent, app.status.effort.as_deref()) {
         (None, None) => return None,
@@ -205,7 +205,7 @@ fn effort(app: &App) -> Option<StatusPart> {
 
 /// `12.3k/200k`: the provider's count if there is one, else our estimate; of the request that runs, or of the next one.
 fn context(app: &App) -> Option<StatusPart> {
-    let next = app.status.next.as_ref().filter(|_| !app.is_busy());
+    let next = app.status.next.as_ref();
     let limit = match next {
         Some(_) => app.status.limit,
         None => app.sending.as_ref().and_then(|sending| sending.limit).or(app.status.limit),

@@ -191,6 +191,40 @@ fn t25_the_rate_is_hidden_while_nothing_comes_and_after_the_model_changed() {
 }
 
 #[test]
+fn t25_the_next_request_is_shown_while_a_command_runs_and_after_a_status_that_says_nothing_new() {
+    let status_now = |effort: &str, next: Option<NextRequest>| {
+        let status = Status {
+            model: "acme/deep".into(),
+            limit: Some(200_000),
+            effort: Some(effort.into()),
+            next,
+            ..Status::default()
+        };
+        Update::Status(Box::new(status))
+    };
+    let next = |effort: &str| Some(NextRequest { effort: Some(effort.into()), tokens: 900, is_exact: false });
+    let mut term = TestTerminal::new(80, 10);
+    // The last request had no effort.
+    term.line("why?");
+    term.update(Update::Sending(Box::new(Sending { effort: None, ..sending() })));
+    term.write(0, "Because.");
+    term.end(TurnEnd::Answered);
+    term.update(status_now("high", next("high")));
+    term.line("/compact");
+    assert!(status(&mut term).starts_with("acme/deep · ~900/200k · effort high"), "{}", status(&mut term));
+    term.update(status_now("high", None));
+    assert!(status(&mut term).starts_with("acme/deep · ~900/200k · effort high"), "{}", status(&mut term));
+    term.update(Update::Ready);
+    assert!(status(&mut term).starts_with("acme/deep · ~900/200k · effort high"), "{}", status(&mut term));
+    // From here on the line is about the request that runs.
+    term.line("again");
+    term.update(Update::Sending(Box::new(Sending { effort: Some("low".into()), ..sending() })));
+    assert!(status(&mut term).starts_with("acme/deep · ~12.3k/200k · effort low!"), "{}", status(&mut term));
+    term.update(status_now("low", None));
+    assert!(status(&mut term).starts_with("acme/deep · ~12.3k/200k · effort low"), "{}", status(&mut term));
+}
+
+#[test]
 fn t22_labels_give_way_before_the_folder() {
     #[rustfmt::skip]
     let cases = [

@@ -63,6 +63,61 @@ fn t25_a_resumed_session_shows_its_tokens_and_effort_before_the_next_request() {
 }
 
 #[test]
+fn t25_the_effort_stays_in_the_status_of_a_resumed_session_during_undo_diff_and_compact() {
+    let write = |id, path| ScriptedStep::Call { id, name: "write", arguments: json!({"path": path, "content": "x\n"}) };
+    let provider = ScriptedProvider::new(vec![
+        vec![write("c1", "one.txt")],
+        vec![ScriptedStep::Say("First.")],
+        vec![write("c2", "two.txt")],
+        vec![ScriptedStep::Say("Second.")],
+        vec![ScriptedStep::Say("A summary"), ScriptedStep::Hold],
+    ]);
+    let folder = TestFolders::new("effort-stays").config(&provider.config());
+    let model: &[&str] = &["-m", "played/some-model", "--mode", "accept-edits"];
+    let start = |arguments: &[&str]| {
+        let options = TerminalOptions { columns: 120, ..DEFAULT_OPTIONS };
+        let mut terminal = Terminal::start(&folder, arguments, options);
+        terminal.see("❯ ");
+        terminal
+    };
+    let mut terminal = start(model);
+    for (prompt, answer) in [("first", "First."), ("second", "Second.")] {
+        terminal.enter(prompt);
+        terminal.see(answer);
+        terminal.idle();
+    }
+    terminal.enter("/effort high");
+    terminal.until("the effort", |lines| lines.last().unwrap().contains("effort high"));
+    terminal.enter("/quit");
+    terminal.ended();
+    let has_effort = |terminal: &Terminal| assert!(status(terminal).contains("effort high"), "{}", terminal.picture());
+    for command in ["/diff", "/undo"] {
+        let mut again = start(&["-c", "--mode", "accept-edits"]);
+        again.until("the effort", |lines| lines.last().unwrap().contains("effort high"));
+        again.enter(command);
+        match command {
+            "/diff" => again.see("+x"),
+            _ => again.see("put 1 file back too"),
+        }
+        has_effort(&again);
+        again.keys("\x1b");
+        again.see(if command == "/diff" { "effort high" } else { "nothing was undone" });
+        has_effort(&again);
+        again.kill();
+    }
+    let mut again = start(&["-c"]);
+    again.until("the effort", |lines| lines.last().unwrap().contains("effort high"));
+    again.enter("/compact");
+    again.until("the request", |_| provider.bodies().len() == 5);
+    again.see("compacting");
+    has_effort(&again);
+    provider.resume_reply();
+    again.see("with a summary");
+    again.idle();
+    again.until("the effort", |lines| lines.last().unwrap().contains("effort high"));
+}
+
+#[test]
 fn t22_the_status_line_names_folder_and_branch() {
     let folder = TestFolders::new("branch").file(".git/HEAD", "ref: refs/heads/topic\n");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
