@@ -6,11 +6,16 @@ use serde::{Deserialize, Serialize};
 pub const SUBJECT_ARGUMENTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
 
 /// How results begin that aside wrote itself. The model gets them as text, and the store keeps only that text.
-const SYNTHETIC_RESULTS: [(&str, CallState); 3] = [
+const SYNTHETIC_RESULTS: [(&str, CallState); 4] = [
     ("denied", CallState::Denied),
     ("stopped by the user", CallState::Stopped),
+    ("[ended by the user before it began]", CallState::NotRun),
     ("interrupted before it was allowed", CallState::NotRun),
 ];
+
+/// How the output of a command ends that the user stopped. Other failed commands end with a line of ours too, so no
+/// command can pretend it.
+const STOPPED_COMMAND: &str = "[ended by the user]";
 
 /// How far a tool call is, or how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +43,7 @@ impl CallState {
         let known = SYNTHETIC_RESULTS.iter().find(|(begins, _)| text.starts_with(begins));
         match (is_error, known) {
             (false, _) => CallState::Done,
+            (true, None) if text.ends_with(STOPPED_COMMAND) => CallState::Stopped,
             (true, None) => CallState::Failed,
             (true, Some((_, state))) => *state,
         }
@@ -64,6 +70,9 @@ mod tests {
             ("a success that reads like a denial", false, "denied by the user; nothing was done", CallState::Done),
             ("a failure",           true,  "[exit code 1]",                                      CallState::Failed),
             ("a denial",            true,  "denied by the user; nothing was done",               CallState::Denied),
+            ("a stopped command",   true,  "begun\n[ended by the user]",                        CallState::Stopped),
+            ("a command stopped before it began", true, "[ended by the user before it began]", CallState::NotRun),
+            ("a failure that prints the words", true, "[ended by the user]\n[exit code 1]",   CallState::Failed),
             ("stopped",             true,  "stopped by the user before it ended",                CallState::Stopped),
             ("stopped at the question", true, "interrupted before it was allowed; nothing was done", CallState::NotRun),
         ];

@@ -8,6 +8,7 @@ use aside_core::repetition::Repetition;
 use crate::transcript::tool::subject;
 use aside_front::PendingQuestion;
 use aside_front::diff_lines::{changed, has_diff};
+use aside_front::tool_call::CallState;
 
 pub(super) fn call(call: &ToolCall) -> String {
     let arguments = match &call.arguments {
@@ -34,15 +35,26 @@ pub(super) fn output_line(line: &str) -> String {
 pub(super) fn result(result: &ToolResult) -> String {
     let text = result.described();
     let text = text.trim();
-    match (result.is_error, text.lines().count()) {
-        (true, _) => format!("Tool failed: {text}"),
-        (false, 0) => "Tool done: nothing came back".to_owned(),
-        (false, _) if has_diff(text) => {
+    if result.is_error {
+        return match CallState::of_result(true, &result.content) {
+            CallState::Stopped => format!("Tool stopped: {text}"),
+            CallState::Denied | CallState::NotRun => format!("Tool not run: {text}"),
+            CallState::Failed
+            | CallState::Streaming
+            | CallState::Waiting
+            | CallState::Asked
+            | CallState::Running
+            | CallState::Done => format!("Tool failed: {text}"),
+        };
+    }
+    match text.lines().count() {
+        0 => "Tool done: nothing came back".to_owned(),
+        _ if has_diff(text) => {
             let (added, removed) = changed(text);
             format!("Tool done: {added} lines added, {removed} removed")
         }
-        (false, 1) => format!("Tool done: {}", one_line(text)),
-        (false, lines) => format!("Tool done: {lines} lines"),
+        1 => format!("Tool done: {}", one_line(text)),
+        lines => format!("Tool done: {lines} lines"),
     }
 }
 

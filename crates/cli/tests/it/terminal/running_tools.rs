@@ -26,6 +26,7 @@ fn t17_the_newest_output_of_a_command_is_shown_while_it_runs_and_counted() {
     terminal.keys(ESC);
     terminal.see("! interrupted");
     terminal.idle();
+    assert!(terminal.line_with("shell for i in").ends_with(" · stopped"), "{}", terminal.picture());
 }
 
 #[test]
