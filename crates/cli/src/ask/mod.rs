@@ -139,9 +139,8 @@ impl Arguments {
         let (out_is_terminal, err_is_terminal) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
         let shown = match turn.display() {
             ThinkingDisplay::Full | ThinkingDisplay::Live if err_is_terminal => ThinkingOutput::Show,
-            ThinkingDisplay::Full | ThinkingDisplay::Live | ThinkingDisplay::Collapsed | ThinkingDisplay::Off => {
-                ThinkingOutput::Hide
-            }
+            ThinkingDisplay::Full | ThinkingDisplay::Live | ThinkingDisplay::Collapsed => ThinkingOutput::Hide,
+            ThinkingDisplay::Off => ThinkingOutput::Off,
         };
         OutputStyle {
             out_is_terminal,

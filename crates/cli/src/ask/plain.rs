@@ -32,6 +32,19 @@ pub(crate) enum ThinkingOutput {
     Hide,
     /// Only the thinking, without the answer
     Only,
+    /// Not even that there was any, as `reasoning.display=off` says.
+    #[value(skip)]
+    Off,
+}
+
+impl ThinkingOutput {
+    /// Whether its text is written.
+    fn has_text(self) -> bool {
+        match self {
+            ThinkingOutput::Show | ThinkingOutput::Only => true,
+            ThinkingOutput::Hide | ThinkingOutput::Off => false,
+        }
+    }
 }
 
 /// How to write on the two streams.
@@ -208,7 +221,9 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         };
         match kind {
             BlockKind::Thinking => {
-                self.set_activity(Activity::Thinking);
+                if self.style.thinking != ThinkingOutput::Off {
+                    self.set_activity(Activity::Thinking);
+                }
                 self.repetition_guard = self.style.err_is_terminal.then(RepetitionGuard::new);
             }
             BlockKind::Text => self.set_activity(Activity::Writing),
@@ -225,7 +240,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             BlockKind::Thinking => {
                 kept.push_str(text);
                 self.thinking_bytes += text.len() as u64;
-                if self.style.thinking != ThinkingOutput::Hide {
+                if self.style.thinking.has_text() {
                     self.write_thinking(text);
                 }
                 self.check_for_repetition(text);
@@ -331,7 +346,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
                 let text = std::mem::take(&mut refiled.text);
                 self.write_answer(&text);
             }
-            ProseKind::Thinking if self.style.buffers_text && self.style.thinking != ThinkingOutput::Hide => {
+            ProseKind::Thinking if self.style.buffers_text && self.style.thinking.has_text() => {
                 let text = std::mem::take(&mut refiled.text);
                 self.write_thinking(&text);
             }

@@ -76,6 +76,24 @@ fn t14_the_answer_and_the_thinking_go_to_their_own_streams() {
 }
 
 #[test]
+fn t14_on_a_terminal_a_line_says_how_long_hidden_thinking_took_and_with_off_nothing_does() {
+    for (thinking, has_line) in [(ThinkingOutput::Hide, true), (ThinkingOutput::Off, false)] {
+        let style = OutputStyle { out_is_terminal: true, err_is_terminal: true, thinking, ..PIPES };
+        let (out, err) = streams_after(style, "deepseek", &[THOUGHT, ANSWER], "stop");
+        assert_eq!(out, "Four.\n");
+        assert_eq!(err.contains("thought for"), has_line, "{thinking:?}: {err:?}");
+        assert_eq!(err.is_empty(), !has_line, "{thinking:?}: {err:?}");
+        let mut err = Vec::new();
+        let mut plain = PlainOutput::new(Vec::new(), &mut err, style);
+        plain.opened(BlockId(0), &OpenedBlock::Thinking);
+        plain.tick();
+        plain.finish().unwrap();
+        let spinner = String::from_utf8(err).unwrap();
+        assert_eq!(spinner.contains("thinking"), has_line, "{thinking:?}: {spinner:?}");
+    }
+}
+
+#[test]
 fn t14_text_before_a_call_is_not_part_of_the_answer_in_a_pipe() {
     let style = OutputStyle { buffers_text: true, ..PIPES };
     let words = r#"{"content":"I will look."}"#;
