@@ -1,6 +1,7 @@
 //! `aside` without a command: the screen or the line prompt runs on the main
 //! thread, the session on another.
 
+mod interrupt_key;
 mod plain;
 mod signals;
 
@@ -121,6 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         }
     }));
     watch.set_front_running(false);
+    interrupt_key::release();
     // The session ends when the front end is gone. Wait until it is stored.
     let saved_session = std::panic::catch_unwind(AssertUnwindSafe(|| session.join()));
     let shown = shown.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -1,7 +1,7 @@
 //! The line prompt (`--plain`): reads lines, prints text, and uses the same engine
 //! as the screen.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,17 @@ use aside_front::{Command, OwnCommand, QuestionId, Status, TerminalAction, Updat
 use aside_tui::plain::{InputSource, PlainSession, SessionOutcome};
 use rustix::termios::{QueueSelector, tcflush};
 
+use super::interrupt_key::{self, TypedLine};
 use crate::ExitStatus;
 use crate::ask::permission_prompt::{FEWEST_ROWS, ROWS_AROUND};
 
 enum PromptEvent {
-    Line {
-        text: String,
+    Typed {
+        line: TypedLine,
         /// When the terminal delivered it: an answer that arrived too early stays
         /// too early, however late this loop sees it.
         read_at: Instant,
     },
-    EndOfInput,
     Update(Update),
     /// The engine has ended.
     EngineGone,
@@ -37,7 +37,7 @@ pub(crate) fn run(
 ) -> io::Result<ExitStatus> {
     let source = if io::stdin().is_terminal() { InputSource::Terminal } else { InputSource::Pipe };
     let (sender, inbox) = mpsc::channel();
-    let lines = read_lines(sender.clone());
+    let lines = read_lines(sender.clone(), source);
     std::thread::spawn(move || {
         for update in updates {
             if sender.send(PromptEvent::Update(update)).is_err() {
@@ -63,20 +63,13 @@ pub(crate) fn run(
 
 /// Reads a line per request. Unrequested input stays in the terminal, for an
 /// editor or the next question.
-fn read_lines(sender: Sender<PromptEvent>) -> Sender<()> {
+fn read_lines(sender: Sender<PromptEvent>, source: InputSource) -> Sender<()> {
     let (request_line, requests) = mpsc::channel();
     std::thread::spawn(move || {
         for () in requests {
-            let mut line = Vec::new();
-            let event = match io::stdin().lock().read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => PromptEvent::EndOfInput,
-                Ok(_) => PromptEvent::Line {
-                    text: String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned(),
-                    read_at: Instant::now(),
-                },
-            };
-            let is_last = matches!(event, PromptEvent::EndOfInput);
-            if sender.send(event).is_err() || is_last {
+            let line = interrupt_key::read_line(&mut io::stdin().lock(), source == InputSource::Terminal);
+            let is_last = line == TypedLine::EndOfInput;
+            if sender.send(PromptEvent::Typed { line, read_at: Instant::now() }).is_err() || is_last {
                 return;
             }
         }
@@ -101,9 +94,7 @@ impl PromptLoop {
         loop {
             self.update_layout();
             self.show()?;
-            if !self.is_reading && self.plain.wants_line() {
-                self.is_reading = self.lines.send(()).is_ok();
-            }
+            self.request_line();
             let event = match self.remaining_answer_delay() {
                 Some(left) => match inbox.recv_timeout(left) {
                     Ok(event) => Ok(event),
@@ -115,8 +106,9 @@ impl PromptLoop {
                 },
                 None => inbox.recv(),
             };
+            self.plain.set_now(Instant::now());
             let commands = match event {
-                Ok(PromptEvent::Line { text, read_at }) => {
+                Ok(PromptEvent::Typed { line: TypedLine::Line(text), read_at }) => {
                     self.is_reading = false;
                     if self.is_too_early(read_at) {
                         self.plain.too_early();
@@ -124,7 +116,11 @@ impl PromptLoop {
                     }
                     self.plain.line(&text)
                 }
-                Ok(PromptEvent::EndOfInput) => self.plain.end_of_input(),
+                Ok(PromptEvent::Typed { line: TypedLine::Interrupted(draft), .. }) => {
+                    self.is_reading = false;
+                    self.plain.interrupt(&draft)
+                }
+                Ok(PromptEvent::Typed { line: TypedLine::EndOfInput, .. }) => self.plain.end_of_input(),
                 Ok(PromptEvent::Update(update)) => self.plain.apply_update(update),
                 Ok(PromptEvent::EngineGone) | Err(mpsc::RecvError) => break,
             };
@@ -132,6 +128,19 @@ impl PromptLoop {
         }
         write(&self.plain.take())?;
         Ok(self.plain.outcome())
+    }
+
+    /// Asks for a line unless one is being read. Ctrl+C is the terminal's own while nobody reads.
+    fn request_line(&mut self) {
+        if !self.plain.wants_line() {
+            return interrupt_key::release();
+        }
+        if !self.is_reading {
+            if self.source == InputSource::Terminal {
+                interrupt_key::take();
+            }
+            self.is_reading = self.lines.send(()).is_ok();
+        }
     }
 
     fn update_layout(&mut self) {
@@ -193,6 +202,7 @@ impl PromptLoop {
                 continue;
             };
             write(&self.plain.take_unprompted())?;
+            interrupt_key::release();
             match aside_tui::edit(&text) {
                 Ok(text) => {
                     for command in self.plain.write(&text) {

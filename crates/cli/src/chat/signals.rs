@@ -110,8 +110,9 @@ async fn listen(front: FrontKind, watch: &SignalWatch, updates: &Sender<Update>)
             _ = terminate.recv() => (),
             () = tokio::time::sleep(GRACE) => (),
         }
-        if front == FrontKind::Screen {
-            aside_tui::restore_terminal();
+        match front {
+            FrontKind::Screen => aside_tui::restore_terminal(),
+            FrontKind::Lines => super::interrupt_key::release(),
         }
         std::process::exit(outcome as i32);
     }

@@ -155,6 +155,27 @@ fn t10_ctrl_c_stops_the_answer_and_keeps_the_partial_reply() {
 }
 
 #[test]
+fn t16_ctrl_c_clears_the_typed_line_then_says_how_to_leave_then_leaves() {
+    let config = TestConfig::new("plain-draft");
+    let mut terminal = Terminal::run(&["aside", "--plain", "-m", "sim/deepseek"], &config, &[]);
+    terminal.wait_for("You: ");
+    terminal.types("hello\r");
+    terminal.wait_for("Answer:");
+    terminal.wait_for("You: ");
+    terminal.types("a draft\u{3}");
+    terminal.wait_for("The line is cleared.");
+    terminal.wait_for("You: ");
+    terminal.types("\u{3}");
+    terminal.wait_for("Once more leaves, as Ctrl+D does.");
+    terminal.wait_for("You: ");
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end().code(), Some(0));
+    terminal.wait_for("\r\naside -r ");
+    assert!(terminal.is_restored());
+    assert_eq!(terminal.all().matches("You wrote").count(), 1, "{}", terminal.all());
+}
+
+#[test]
 fn t17_t24_a_command_line_prints_its_output_while_it_runs_and_ctrl_c_ends_it() {
     let config = TestConfig::new("plain-live");
     let mut terminal = Terminal::run(&["aside", "--plain", "-m", "sim/deepseek"], &config, &[]);

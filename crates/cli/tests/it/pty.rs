@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, SpecialCodeIndex, Winsize, tcgetattr, tcsetwinsize};
 
 use crate::support::TestConfig;
 
@@ -101,10 +101,11 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Whether the terminal is in the normal mode of a shell: line input with echo.
+    /// Whether the terminal is in the normal mode of a shell: line input with echo, and Ctrl+C sends a signal.
     pub(crate) fn is_restored(&self) -> bool {
-        let modes = tcgetattr(&self.line).unwrap().local_modes;
-        modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+        let modes = tcgetattr(&self.line).unwrap();
+        modes.local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+            && modes.special_codes[SpecialCodeIndex::VINTR] == 3
     }
 
     /// Waits until the program ends.

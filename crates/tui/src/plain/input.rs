@@ -1,6 +1,6 @@
 //! Handles typed lines: prompts, commands and permission answers.
 
-use super::{InputSource, InputState, PlainSession, PlainTurn, wording};
+use super::{InputSource, InputState, PlainSession, PlainTurn, QUIT_WINDOW, wording};
 use crate::app::{mode_message, next_view};
 use aside_core::mention::escape_mentions;
 use aside_core::permission_question::QuestionLayout;
@@ -58,36 +58,54 @@ impl PlainSession {
         commands
     }
 
-    /// Handles Ctrl+C.
-    pub fn interrupt(&mut self) -> Vec<Command> {
+    /// Handles Ctrl+C, which stops what runs, else clears the typed line, else leaves when pressed twice.
+    pub fn interrupt(&mut self, draft: &str) -> Vec<Command> {
         if self.source == InputSource::Terminal {
             // The terminal echoes `^C` into the line.
             self.output.mark_mid_line();
         }
+        // A command outside a turn, such as `/compact`, or its question.
+        let runs_command = self.source == InputSource::Terminal && self.pending_commands > 0;
         match (self.turn, self.input, self.source) {
             (_, InputState::Quitting, _) => Vec::new(),
-            (PlainTurn::Running, _, _) => {
-                self.turn = PlainTurn::Stopping;
-                if self.source == InputSource::Pipe {
-                    // A script cannot decide what to do next.
-                    self.input = InputState::Ended;
-                }
-                vec![Command::Interrupt]
+            (PlainTurn::Running, ..) => self.stop(draft),
+            (PlainTurn::Idle, ..) if runs_command => self.stop(draft),
+            (_, InputState::Open | InputState::QuitWarned { .. }, InputSource::Terminal) if !draft.is_empty() => {
+                self.input = InputState::Open;
+                self.output.line("The line is cleared.");
+                Vec::new()
             }
-            (PlainTurn::Idle | PlainTurn::Stopping, InputState::Open, InputSource::Terminal) => {
-                self.input = InputState::QuitWarned;
+            (_, InputState::QuitWarned { at }, _) if self.now.saturating_duration_since(at) <= QUIT_WINDOW => {
+                self.leave()
+            }
+            (_, InputState::Open | InputState::QuitWarned { .. }, InputSource::Terminal) => {
+                self.input = InputState::QuitWarned { at: self.now };
                 self.output.line("Once more leaves, as Ctrl+D does.");
                 Vec::new()
             }
-            (
-                PlainTurn::Idle | PlainTurn::Stopping,
-                InputState::Open | InputState::QuitWarned | InputState::Ended,
-                _,
-            ) => {
-                self.outcome.interrupted = true;
-                self.quit()
-            }
+            (_, InputState::Open | InputState::QuitWarned { .. } | InputState::Ended, _) => self.leave(),
         }
+    }
+
+    fn stop(&mut self, draft: &str) -> Vec<Command> {
+        if !draft.trim().is_empty() {
+            self.output.line(&format!("Not sent: {draft}"));
+        }
+        self.turn = PlainTurn::Stopping;
+        if self.source == InputSource::Pipe {
+            // A script cannot decide what to do next.
+            self.input = InputState::Ended;
+        }
+        vec![Command::Interrupt]
+    }
+
+    fn leave(&mut self) -> Vec<Command> {
+        if self.source == InputSource::Terminal {
+            // What is printed after the session begins on a line of its own.
+            self.output.start_line();
+        }
+        self.outcome.interrupted = true;
+        self.quit()
     }
 
     /// Asks the engine to quit. A running turn is stopped and its reply kept.

@@ -11,6 +11,7 @@ mod wording;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use aside_core::block::ToolResult;
 use aside_core::counted::counted;
@@ -57,6 +58,7 @@ pub struct PlainSession {
     last_thinking: Option<(String, ThinkingShown)>,
     shown_notes: Vec<String>,
     input: InputState,
+    now: Instant,
     /// Whether any turn failed or was interrupted.
     outcome: SessionOutcome,
     /// How many lines of each running command were printed.
@@ -74,13 +76,18 @@ enum PlainTurn {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InputState {
     Open,
-    /// Ctrl+C was pressed with nothing to stop; a second one quits.
-    QuitWarned,
+    /// Ctrl+C was pressed with nothing to stop or to clear; a second one soon after quits.
+    QuitWarned {
+        at: Instant,
+    },
     /// The input has ended.
     Ended,
     /// The engine was asked to quit.
     Quitting,
 }
+
+/// How soon after the warning a second Ctrl+C leaves.
+const QUIT_WINDOW: Duration = Duration::from_secs(3);
 
 /// How the turns went, for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,6 +118,7 @@ impl PlainSession {
             last_thinking: None,
             shown_notes: Vec::new(),
             input: InputState::Open,
+            now: Instant::now(),
             outcome: SessionOutcome::default(),
             live_lines: HashMap::new(),
             own_commands: Vec::new(),
@@ -121,6 +129,11 @@ impl PlainSession {
             plain.output.line("/help lists the commands. Ctrl+C stops an answer, Ctrl+D leaves.");
         }
         plain
+    }
+
+    /// Sets the time of what happens next.
+    pub fn set_now(&mut self, now: Instant) {
+        self.now = now;
     }
 
     /// Sets the line width, and how many rows a question may take.
@@ -148,8 +161,8 @@ impl PlainSession {
     pub fn wants_line(&self) -> bool {
         match (self.input, self.source) {
             (InputState::Ended | InputState::Quitting, _) => false,
-            (InputState::Open | InputState::QuitWarned, InputSource::Terminal) => true,
-            (InputState::Open | InputState::QuitWarned, InputSource::Pipe) => {
+            (InputState::Open | InputState::QuitWarned { .. }, InputSource::Terminal) => true,
+            (InputState::Open | InputState::QuitWarned { .. }, InputSource::Pipe) => {
                 self.is_idle() || !self.questions.is_empty()
             }
         }
@@ -164,7 +177,7 @@ impl PlainSession {
     }
 
     fn prompt(&mut self) {
-        if self.source == InputSource::Pipe || !matches!(self.input, InputState::Open | InputState::QuitWarned) {
+        if self.source == InputSource::Pipe || !matches!(self.input, InputState::Open | InputState::QuitWarned { .. }) {
             return;
         }
         if !self.questions.is_empty() {
@@ -220,7 +233,8 @@ impl PlainSession {
             Update::Status(status) => self.status = *status,
             Update::CompletionLists(lists) => self.own_commands = lists.commands,
             Update::Ready => return self.ready(),
-            Update::Interrupt => return self.interrupt(),
+            // A signal says nothing about what was typed; the terminal has cleared it.
+            Update::Interrupt => return self.interrupt(""),
             Update::Quit => return self.quit(),
             // Nothing left to print for these.
             Update::Recorded(_) | Update::Usage(_) | Update::Sealed { .. } => (),
@@ -362,7 +376,7 @@ impl PlainSession {
                 self.begin_turn(text)
             }
             (None, InputState::Ended) => self.quit(),
-            (None, InputState::Open | InputState::QuitWarned | InputState::Quitting) => Vec::new(),
+            (None, InputState::Open | InputState::QuitWarned { .. } | InputState::Quitting) => Vec::new(),
         }
     }
 }

@@ -299,10 +299,55 @@ fn t10_ctrl_c_stops_the_turn_and_twice_at_the_prompt_quits() {
         Interrupted. What came is kept.
         Not sent: and then this
         You: "#]]);
-    assert_eq!(session.plain.interrupt(), []);
+    assert_eq!(session.plain.interrupt(""), []);
     session.take();
-    assert_eq!(session.plain.interrupt(), [Command::Quit]);
+    assert_eq!(session.plain.interrupt(""), [Command::Quit]);
     assert!(!session.plain.wants_line());
+}
+
+#[test]
+fn t16_ctrl_c_clears_the_typed_line_first_and_leaves_only_soon_after_it_said_so() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    let start = session.plain.now;
+    session.take();
+    for (seconds, draft, expected) in [
+        (0, "a draft", vec![]),
+        (1, "", vec![]),
+        (5, "", vec![]),
+        (6, "x", vec![]),
+        (7, "", vec![]),
+        (9, "", vec![Command::Quit]),
+    ] {
+        session.plain.set_now(start + Duration::from_secs(seconds));
+        assert_eq!(session.plain.interrupt(draft), expected, "{seconds} s");
+        session.take();
+    }
+    session.check(&expect![[r#"
+
+        The line is cleared.
+        You: 
+        Once more leaves, as Ctrl+D does.
+        You: 
+        Once more leaves, as Ctrl+D does.
+        You: 
+        The line is cleared.
+        You: 
+        Once more leaves, as Ctrl+D does.
+        You: 
+    "#]]);
+}
+
+#[test]
+fn t16_ctrl_c_stops_a_command_that_runs_outside_a_turn() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    session.line("/compact");
+    session.take();
+    assert_eq!(session.plain.interrupt("half a line"), [Command::Interrupt]);
+    session.update([Update::Ready]);
+    session.check(&expect![[r#"
+
+        Not sent: half a line
+        You: "#]]);
 }
 
 #[test]
