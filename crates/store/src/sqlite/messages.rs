@@ -166,6 +166,7 @@ pub(super) fn insert_message_row(
         signed(at.unwrap_or_else(super::now))
     ])?;
     let row = db.last_insert_rowid();
+    // Only older versions of aside read it.
     db.prepare_cached("UPDATE session SET n_messages = n_messages + 1 WHERE id = ?1")?.execute([session])?;
     Ok(row)
 }

@@ -128,7 +128,7 @@ fn row_limit(limit: usize) -> i64 {
 }
 
 fn summaries(db: &Connection, order: &str, params: &[&dyn ToSql]) -> Result<Vec<SessionSummary>, DbError> {
-    let sql = format!("SELECT name, title, model, folder, root, n_messages, created, changed FROM session {order}");
+    let sql = format!("SELECT name, title, model, folder, root, head, created, changed FROM session {order}");
     let mut statement = db.prepare_cached(&sql)?;
     let rows = statement.query_map(params, |row| {
         Ok(SessionSummary {
@@ -136,12 +136,26 @@ fn summaries(db: &Connection, order: &str, params: &[&dyn ToSql]) -> Result<Vec<
             title: row.get(1)?,
             model: row.get(2)?,
             folder: folder(row, 3)?,
-            n_messages: count(row, 5)?,
+            n_messages: branch_length(db, row.get(5)?)?,
             created: time(row, 6)?,
             changed: time(row, 7)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// How many messages lead to this one, itself included. The column `n_messages` counts those of other branches too.
+fn branch_length(db: &Connection, head: Option<i64>) -> rusqlite::Result<u64> {
+    // A parent is older than its children; a damaged file must not loop.
+    let mut statement = db.prepare_cached(
+        "WITH RECURSIVE branch (id, parent) AS (
+           SELECT id, parent FROM message WHERE id = ?1
+           UNION ALL
+           SELECT message.id, message.parent FROM branch
+             JOIN message ON message.id = branch.parent AND message.id < branch.id)
+         SELECT count(*) FROM branch",
+    )?;
+    statement.query_row([head], |row| count(row, 0))
 }
 
 /// The folder in this column, with the root in the next.
@@ -183,12 +197,13 @@ fn no_session(word: &str) -> DbError {
 
 pub(super) fn session(db: &Connection, id: &SessionId) -> Result<SessionInfo, DbError> {
     let mut statement = db.prepare_cached(
-        "SELECT title, model, settings, tools, head, n_messages, created, changed, extra, folder, root FROM session WHERE name = ?1",
+        "SELECT title, model, settings, tools, head, created, changed, extra, folder, root FROM session WHERE name = ?1",
     )?;
     let row = statement
         .query_row([id.as_str()], |row| {
             let (settings, tools): (String, String) = (row.get(2)?, row.get(3)?);
-            let extra: Option<String> = row.get(8)?;
+            let extra: Option<String> = row.get(7)?;
+            let head: Option<i64> = row.get(4)?;
             let session = SessionInfo {
                 id: id.clone(),
                 title: row.get(0)?,
@@ -196,11 +211,11 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<SessionInfo, Db
                 settings: BTreeMap::new(),
                 tools: Vec::new(),
                 extra: Vec::new(),
-                folder: folder(row, 9)?,
-                head: row.get::<_, Option<i64>>(4)?.map(MessageId),
-                n_messages: count(row, 5)?,
-                created: time(row, 6)?,
-                changed: time(row, 7)?,
+                folder: folder(row, 8)?,
+                head: head.map(MessageId),
+                n_messages: branch_length(db, head)?,
+                created: time(row, 5)?,
+                changed: time(row, 6)?,
             };
             Ok((session, settings, tools, extra))
         })

@@ -107,11 +107,14 @@ fn h5_fork_undo_and_retry_keep_the_abandoned_branch() {
         // A branch from an earlier message, and one without a parent.
         store.append(&lock, Parent::Message(tried), &user("after a")).unwrap();
         assert_eq!(all(store, &id)[1], assistant("m", vec![text("a")]), "{name}");
+        let counts = || (store.session(&id).unwrap().n_messages, store.sessions(1).unwrap()[0].n_messages);
+        assert_eq!(counts(), (3, 3), "{name}: the abandoned answer does not count");
         store.append(&lock, Parent::Nothing, &user("alone")).unwrap();
         assert_eq!(all(store, &id), [user("alone")], "{name}");
         // Undo to the very beginning.
         store.set_head(&lock, None).unwrap();
         assert_eq!(all(store, &id), [], "{name}");
+        assert_eq!(counts(), (0, 0), "{name}");
         store.set_head(&lock, Some(again)).unwrap();
 
         let loaded = store.load(&id).unwrap();
