@@ -43,7 +43,7 @@ impl Overrides {
     pub fn apply(&self, settings: &mut Settings) -> Result<(), HintedError> {
         let changes: Result<Vec<SettingChange>, SettingError> = self.settings.iter().map(|text| text.parse()).collect();
         for change in changes.map_err(|error| setting_error(&error))? {
-            settings.apply(Layer::Session, change);
+            settings.apply(Layer::Run, change);
         }
         Ok(())
     }
@@ -55,7 +55,7 @@ pub struct LoadedSettings {
     pub settings: Settings,
     /// The model, and the layer that names it.
     pub model: Option<(String, Layer)>,
-    /// The active profile, and the layer that names it: config or session (the command line).
+    /// The active profile, and the layer that names it: config or the command line.
     pub profile: Option<(ProfileName, Layer)>,
     /// The `[providers]` tables.
     pub providers: Vec<ProviderTable>,
@@ -97,7 +97,7 @@ pub fn load(folder: &Path, profile: Option<&ProfileName>) -> Result<LoadedSettin
     loaded.settings.replace(Layer::Config, contents.changes);
     loaded.model = contents.model.map(|model| (model, Layer::Config));
     let active = match (profile, &contents.profile) {
-        (Some(name), _) => Some((name.clone(), Layer::Session)),
+        (Some(name), _) => Some((name.clone(), Layer::Run)),
         (None, Some(name)) => {
             let error = |error: BadProfileName| config.error_at_key("profile", &error.to_string());
             Some((name.parse().map_err(error)?, Layer::Config))

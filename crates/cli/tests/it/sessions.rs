@@ -45,6 +45,31 @@ fn p2_a_session_is_saved_and_continued_and_its_thinking_is_sent_back() {
 }
 
 #[test]
+fn p2_a_setting_of_the_command_line_ends_with_its_run_and_one_of_the_session_stays() {
+    let config = TestConfig::new("sessions-run-settings");
+    let settings = || {
+        let stored = ok(&config, &["sessions", "export", "--format", "jsonl"]);
+        serde_json::from_str::<Value>(stored.lines().next().unwrap()).unwrap()["settings"].clone()
+    };
+    let plain = |arguments: &[&str], typed: &str| {
+        let arguments = [&["--plain"], arguments].concat();
+        let run = aside(&arguments, typed.as_bytes(), Some(&config));
+        assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+        run.stdout
+    };
+    ok(&config, &["ask", "-m", "sim/openai", "--set", "reasoning.effort=high", "first question"]);
+    assert_eq!(settings(), Value::Null, "of `ask`");
+    plain(&["-c", "--set", "reasoning.effort=high", "--set", "reasoning.display=full"], "second question\n");
+    assert_eq!(settings(), Value::Null, "of the line prompt");
+    plain(&["-c", "--set", "reasoning.effort=high"], "/set reasoning.effort=low\n/set context.compactAt=0.5\n");
+    assert_eq!(settings(), json!({"reasoning.effort": "low", "context.compactAt": "0.5"}));
+    // It is used again, and a flag wins over it for one run.
+    assert!(plain(&["-c"], "/set reasoning.effort?\n").contains("low"), "restored");
+    assert!(plain(&["-c", "--set", "reasoning.effort=max"], "/set reasoning.effort?\n").contains("max"), "a flag wins");
+    assert_eq!(settings(), json!({"reasoning.effort": "low", "context.compactAt": "0.5"}));
+}
+
+#[test]
 fn no_save_saves_nothing() {
     let config = TestConfig::new("sessions-none");
     ok(&config, &["ask", "-m", "sim/kimi", "--no-save", "secret"]);

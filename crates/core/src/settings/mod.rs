@@ -30,13 +30,16 @@ pub enum Layer {
     Config,
     /// The chosen profile.
     Profile,
-    /// The command line, or a change during the session.
+    /// A change during the session, which is stored with it.
     Session,
+    /// The command line, for one run. A later change during the session replaces it.
+    Run,
 }
 
 impl Layer {
     /// All layers, weakest first.
-    pub const ALL: [Layer; 5] = [Layer::Builtin, Layer::Dialect, Layer::Config, Layer::Profile, Layer::Session];
+    pub const ALL: [Layer; 6] =
+        [Layer::Builtin, Layer::Dialect, Layer::Config, Layer::Profile, Layer::Session, Layer::Run];
 
     /// The name as it is shown to users.
     pub fn as_str(self) -> &'static str {
@@ -45,7 +48,8 @@ impl Layer {
             Layer::Dialect => "dialect",
             Layer::Config => "config",
             Layer::Profile => "profile",
-            Layer::Session => "session",
+            // For users, both last as long as the session that they see.
+            Layer::Session | Layer::Run => "session",
         }
     }
 
@@ -90,7 +94,7 @@ impl Settings {
 
     /// All values of a setting, the effective one first.
     pub fn values_of(&self, key: SettingKey) -> impl Iterator<Item = (Layer, &SettingValue)> {
-        let layers = self.values.range((key, Layer::Builtin)..=(key, Layer::Session));
+        let layers = self.values.range((key, Layer::Builtin)..=(key, Layer::Run));
         layers.rev().map(|((_, layer), value)| (*layer, value))
     }
 
@@ -145,6 +149,9 @@ impl Settings {
     }
 
     fn put(&mut self, layer: Layer, key: SettingKey, value: Option<SettingValue>) {
+        if layer == Layer::Session {
+            self.put(Layer::Run, key, None);
+        }
         let at = (key, layer);
         if self.values.get(&at) == value.as_ref() {
             return;

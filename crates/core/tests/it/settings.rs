@@ -294,6 +294,22 @@ fn s1_completion_comes_from_the_table() {
 }
 
 #[test]
+fn a_change_during_the_session_replaces_the_value_of_the_command_line() {
+    let mut settings = Settings::new();
+    set(&mut settings, Layer::Run, &["reasoning.effort=high"]);
+    assert_eq!(settings.get(SettingKey::Effort), Some((&SettingValue::Choice("high"), Layer::Run)));
+    set(&mut settings, Layer::Session, &["reasoning.effort=low"]);
+    assert_eq!(settings.get(SettingKey::Effort), Some((&SettingValue::Choice("low"), Layer::Session)));
+    // The command line is for this run and wins over what a session has stored.
+    set(&mut settings, Layer::Run, &["reasoning.effort=high"]);
+    assert_eq!(settings.get(SettingKey::Effort), Some((&SettingValue::Choice("high"), Layer::Run)));
+    assert_eq!(settings.layer(Layer::Session).count(), 1);
+    // Unset during the session, neither is left.
+    assert_eq!(settings.unset(Layer::Session, "reasoning.effort"), Ok(true));
+    assert_eq!(settings.get(SettingKey::Effort), None);
+}
+
+#[test]
 fn the_highest_layer_wins_and_each_value_names_its_layer() {
     let mut settings = Settings::new();
     let efforts = ["minimal", "low", "medium", "high", "xhigh"];
