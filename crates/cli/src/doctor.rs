@@ -11,8 +11,8 @@ use aside_core::rules::LearnedRepair;
 use aside_engine::probe::LocalServer;
 use aside_session::UserFolders;
 use aside_session::model_choice::{self, NamedModels};
-use aside_session::providers::{ProviderEndpoint, Providers, env_var};
-use aside_session::{confinement, local_servers, mcp, session_recorder, start};
+use aside_session::providers::{KeySource, Provider, ProviderEndpoint, Providers, env_var};
+use aside_session::{confinement, key_lookup, local_servers, mcp, session_recorder, start};
 use aside_store::Store;
 
 use crate::ExitStatus;
@@ -73,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
     findings.push(store());
     findings.extend(learned());
     findings.push(keys(&dialects));
+    findings.extend(provider_keys(arguments, &dialects));
     findings.extend(servers_found(&servers));
     findings.extend(confinement_tier(arguments));
     findings.extend(runtime.block_on(mcp_servers(arguments)));
@@ -124,17 +125,13 @@ fn config(arguments: &Arguments, dialects: &Dialects, servers: &[LocalServer]) -
             Some("name another with -m or aside config set model".to_owned()),
         ),
         Ok(provider) => {
-            match (
-                &provider.endpoint,
-                provider.keys.is_empty(),
-                aside_session::key_lookup::has_key(&provider, &env_var),
-            ) {
+            match (&provider.endpoint, provider.keys.is_empty(), key_lookup::has_key(&provider, &env_var)) {
                 (ProviderEndpoint::Missing { what, remedy }, ..) => {
                     broken(format!("model: {}: {what}", choice.name), Some(remedy.clone()))
                 }
                 (ProviderEndpoint::At(_), false, false) => {
-                    let remedy = "export its key; the line on keys names the variables".to_owned();
-                    broken(format!("model: {} ({}) has no key", choice.name, choice.why), Some(remedy))
+                    let what = format!("model: {} ({}) has no key", choice.name, choice.why);
+                    broken(what, key_lookup::key_remedy(&provider))
                 }
                 (ProviderEndpoint::BuiltInSimulator, ..) => suggestion(
                     format!("model: {} ({})", choice.name, choice.why),
@@ -208,6 +205,40 @@ fn keys(dialects: &Dialects) -> CheckResult {
     match set.is_empty() {
         true => suggestion("keys: none is set", format!("export one of: {}", variables.join(", "))),
         false => ok(format!("keys: {}", set.join(", "))),
+    }
+}
+
+/// Where the key of each provider in config.toml is read from, and whether it is there.
+fn provider_keys(arguments: &Arguments, dialects: &Dialects) -> Vec<CheckResult> {
+    // Errors in the config were reported above.
+    let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
+    let providers = Providers { dialects, tables: &loaded.providers, env: &env_var };
+    // The key does not depend on the model.
+    let resolve = |name: &str| providers.resolve(&format!("{name}/*"), None).ok();
+    loaded.providers.iter().filter_map(|table| resolve(&table.name)).map(|provider| provider_key(&provider)).collect()
+}
+
+fn provider_key(provider: &Provider) -> CheckResult {
+    let id = &provider.id;
+    let variables: Vec<&str> = provider.keys.iter().filter_map(KeySource::variable).collect();
+    if let Some(name) = variables.iter().find(|name| env_var(name).is_some()) {
+        return ok(format!("key of {id}: {name} is set"));
+    }
+    match (provider.keys.is_empty(), key_lookup::has_key(provider, &env_var), variables.first()) {
+        (true, ..) => ok(format!("key of {id}: none is sent; api_key_env in config.toml would name its variable")),
+        (false, true, Some(name)) => {
+            ok(format!("key of {id}: {name} is not set; it is in the keyring or printed by a command"))
+        }
+        (false, true, None) => ok(format!("key of {id}: it is in the keyring or printed by a command")),
+        (false, false, Some(name)) => CheckResult {
+            status: CheckStatus::Suggestion,
+            what: format!("key of {id}: {name} is not set"),
+            remedy: key_lookup::key_remedy(provider),
+        },
+        (false, false, None) => suggestion(
+            format!("key of {id}: there is none"),
+            format!("aside key set {id}, or api_key_env in config.toml"),
+        ),
     }
 }
 

@@ -54,10 +54,7 @@ impl FoundKey {
 
 /// The provider's key; none if the provider takes none.
 pub fn find(provider: &Provider) -> Result<Option<FoundKey>, HintedError> {
-    let variable = provider.keys.iter().find_map(|source| match source {
-        KeySource::Env(name) => env_var(name),
-        KeySource::Command { .. } => None,
-    });
+    let variable = provider.keys.iter().filter_map(KeySource::variable).find_map(env_var);
     if let Some(key) = variable {
         return Ok(Some(FoundKey::fixed(&key)));
     }
@@ -73,12 +70,18 @@ pub fn find(provider: &Provider) -> Result<Option<FoundKey>, HintedError> {
             return Ok(Some(FoundKey { key: key.trim().to_owned(), command: Some(command) }));
         }
     }
-    match provider.keys.first() {
-        None => Ok(None),
-        Some(KeySource::Env(name)) => Err(HintedError::new(format!("`{}` needs a key", provider.id))
-            .hint(format!("export {name}=…, or aside key set {}", provider.id))),
-        Some(KeySource::Command { .. }) => Err(HintedError::new(format!("`{}` needs a key", provider.id))),
+    let missing = || HintedError::new(format!("`{}` needs a key", provider.id));
+    match (provider.keys.first(), key_remedy(provider)) {
+        (None, _) => Ok(None),
+        (Some(_), Some(remedy)) => Err(missing().hint(remedy)),
+        (Some(_), None) => Err(missing()),
     }
+}
+
+/// How to give aside a provider's key, if it is read from a variable.
+pub fn key_remedy(provider: &Provider) -> Option<String> {
+    let variable = provider.keys.iter().find_map(KeySource::variable)?;
+    Some(format!("export {variable}=…, or aside key set {}", provider.id))
 }
 
 /// Whether a key is available. Does not run `api_key_cmd`.

@@ -52,6 +52,16 @@ pub enum KeySource {
     Command { command: String, ttl: Option<Duration> },
 }
 
+impl KeySource {
+    /// The name of the environment variable, if it is one.
+    pub fn variable(&self) -> Option<&str> {
+        match self {
+            KeySource::Env(name) => Some(name),
+            KeySource::Command { .. } => None,
+        }
+    }
+}
+
 impl Provider {
     /// `PROVIDER/MODEL`
     pub(crate) fn full_name(&self) -> String {

@@ -31,11 +31,43 @@ fn keys_are_detected_and_never_shown() {
     assert!(!found.stdout.contains("sk-secret"));
     let missing = config.run("doctor");
     assert_eq!(missing.code, 1);
+    let remedy = "export WORK=…, or aside key set work";
     assert!(
-        missing.stdout.contains("broken  model: work/m (config.toml names it) has no key\n        → "),
+        missing
+            .stdout
+            .contains(&format!("broken  model: work/m (config.toml names it) has no key\n        → {remedy}\n")),
         "{}",
         missing.stdout
     );
+}
+
+#[test]
+fn t18_the_key_variable_of_each_configured_provider_is_named_with_whether_it_is_set() {
+    let config = TestConfig::with(
+        "doctor-provider-keys",
+        r#"model = "sim/deepseek"
+[providers.work]
+protocol = "openai-chat"
+base_url = "http://127.0.0.1:1"
+api_key_env = "WORK_KEY"
+[providers.deepseek]
+base_url = "http://127.0.0.1:1"
+[providers.open]
+protocol = "openai-chat"
+base_url = "http://127.0.0.1:1"
+"#,
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
+    let set = run(command.arg("doctor").env("WORK_KEY", "sk-secret"), b"", Some(&config)).stdout;
+    assert!(set.contains("ok      key of work: WORK_KEY is set\n"), "{set}");
+    let unset = config.run("doctor").stdout;
+    assert!(
+        unset
+            .contains("could   key of work: WORK_KEY is not set\n        → export WORK_KEY=…, or aside key set work\n"),
+        "{unset}"
+    );
+    assert!(unset.contains("could   key of deepseek: DEEPSEEK_API_KEY is not set\n"), "{unset}");
+    assert!(unset.contains("ok      key of open: none is sent; "), "{unset}");
 }
 
 #[test]
