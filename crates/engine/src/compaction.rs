@@ -84,9 +84,10 @@ impl Session {
             self.history.append(message);
         }
         let shorter = messages(&self.history);
-        front.on_update(Update::Compacted { branch: &shorter, summarised: compaction.summarise.len() });
+        let summarised = compaction.summarise.len();
+        front.on_update(Update::Compacted { branch: &shorter, summarised, trigger });
         front.flush();
-        CompactionResult::Done(compaction.summarise.len())
+        CompactionResult::Done(summarised)
     }
 
     /// Asks the model for a summary, outside the conversation and without tools.

@@ -139,7 +139,7 @@ impl Session {
     /// Summarises the older turns, whatever our own count says. The turn that is running stays as it is.
     async fn shorten(&mut self, front: &mut dyn Front, cancel: &CancellationToken) -> bool {
         // Boxed, because a summary is made by the same steps.
-        match Box::pin(self.compact(CompactionTrigger::Manual, front, cancel)).await {
+        match Box::pin(self.compact(CompactionTrigger::TooLong, front, cancel)).await {
             CompactionResult::Done(_) => true,
             CompactionResult::Skipped(_) => false,
             CompactionResult::Failed(why) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{ToolCall, ToolResult};
+use aside_core::compaction::CompactionTrigger;
 use aside_core::event::Event;
 use aside_core::fold::Fold;
 use aside_core::message::Message;
@@ -65,6 +66,7 @@ pub enum Update<'a> {
     Compacted {
         branch: &'a [&'a Message],
         summarised: usize,
+        trigger: CompactionTrigger,
     },
     /// This message was added to the history.
     Recorded(&'a Arc<Message>),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aside_core::block::{Block, ThinkingSpan, ToolCall, ToolResult};
+use aside_core::compaction::CompactionTrigger;
 use aside_core::event::{self, BlockId, Event, Note, NoteCode, ProseKind, ReplyEnd, Usage};
 use aside_core::fold::Fold;
 use aside_core::message::Message;
@@ -117,6 +118,8 @@ pub enum Update {
         /// How many messages follow the summary.
         kept: usize,
         summary: String,
+        #[serde(default)]
+        trigger: CompactionTrigger,
     },
     /// A history from the store replaces what is shown.
     #[serde(with = "aside_core::json_value")]

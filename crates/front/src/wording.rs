@@ -1,5 +1,6 @@
 //! The wording of notices that several front ends show.
 
+use aside_core::compaction::CompactionTrigger;
 use aside_core::connection_failure::ConnectionFailure;
 use aside_core::counted::counted;
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
@@ -55,8 +56,14 @@ pub fn turn_notice(notice: &TurnNotice) -> NoticeText {
     }
 }
 
-pub fn compacted(summarised: usize) -> String {
-    format!("replaced {} with a summary", counted(summarised as u64, "older message"))
+/// What was summarised, and why if the user did not ask for it.
+pub fn compacted(summarised: usize, trigger: CompactionTrigger) -> String {
+    let done = format!("replaced {} with a summary", counted(summarised as u64, "older message"));
+    match trigger {
+        CompactionTrigger::Manual => done,
+        CompactionTrigger::Full => format!("the context window is nearly full: {done}"),
+        CompactionTrigger::TooLong => format!("the conversation was too long for the model: {done}"),
+    }
 }
 
 /// The notice for the end of a turn; none for a complete answer.
@@ -108,8 +115,7 @@ fn connection_hint(failure: ConnectionFailure, style: HintStyle) -> String {
             "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY; hosts that need no proxy are listed in NO_PROXY"
         }
         ConnectionFailure::UnknownAuthority => {
-            "if you trust this server, add its certificate authority to the system's, or name a PEM file of \
-             certificates in SSL_CERT_FILE"
+            "if you trust this server, add its certificate authority to the system's or name its PEM file in SSL_CERT_FILE"
         }
         ConnectionFailure::SelfSigned => {
             "give the server a certificate with CA:FALSE (openssl req -x509 -addext basicConstraints=CA:FALSE …), and \
@@ -134,8 +140,28 @@ fn connection_hint(failure: ConnectionFailure, style: HintStyle) -> String {
             format!("ask again; what came is kept; if it stays so, {remedy}")
         }
         HintStyle::CommandLine => remedy.to_owned(),
+        HintStyle::SlashCommands if is_read_at_start(failure) => {
+            format!("{remedy}; then leave and continue with aside -c")
+        }
         HintStyle::SlashCommands => format!("/retry asks again; if it stays so, {remedy}"),
         HintStyle::Menus => format!("{remedy}, then send /retry"),
+    }
+}
+
+/// Whether the remedy is in a file or a variable that is read once, so that asking again does not help.
+fn is_read_at_start(failure: ConnectionFailure) -> bool {
+    match failure {
+        ConnectionFailure::InvalidRequest | ConnectionFailure::UnknownAuthority | ConnectionFailure::SelfSigned => true,
+        ConnectionFailure::Dns
+        | ConnectionFailure::Refused
+        | ConnectionFailure::Proxy
+        | ConnectionFailure::Tls
+        | ConnectionFailure::ConnectTimeout
+        | ConnectionFailure::IdleTimeout
+        | ConnectionFailure::TotalTimeout
+        | ConnectionFailure::Unreadable
+        | ConnectionFailure::Closed
+        | ConnectionFailure::Other => false,
     }
 }
 
@@ -143,7 +169,11 @@ const AT_OUTPUT_LIMIT: &str = "it stopped at the output limit: raise request.max
 const CONTINUE: &str = "ask it to continue if it was making progress";
 const TOO_LONG: &str = "the conversation is too long for this model: send less, begin a new session, or ask a model with a \
                         larger window with -m";
-const MENU_TOO_LONG: &str = "send /compact, or begin a new session";
+// The older turns were summarised already, if there were any.
+const SCREEN_TOO_LONG: &str = "the message does not fit: /undo takes it back, /model switches to a model with a larger \
+                               window, /new begins a new session";
+const MENU_TOO_LONG: &str = "the message does not fit: send /undo, choose a model with a larger window, or begin a new \
+                             session";
 const OTHER_WORDS: &str = "put it differently, or ask another model with -m";
 
 fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
@@ -171,7 +201,7 @@ fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
         | TurnEnd::Interrupted
         | TurnEnd::Unreachable(_) => return None,
         TurnEnd::Declined(_) => "put it differently, or ask another /model",
-        TurnEnd::Failed(error) if error.is_too_long => screen_hint_for_status(Some(413)),
+        TurnEnd::Failed(error) if error.is_too_long => SCREEN_TOO_LONG,
         TurnEnd::Failed(error) => screen_hint_for_status(error.status),
         TurnEnd::ThinkingOnly { for_length: true } => AT_OUTPUT_LIMIT,
         TurnEnd::Length => "raise it with /set request.maxTokens=N, or ask it to continue",
@@ -201,7 +231,7 @@ fn menu_hint(end: &TurnEnd) -> Option<&'static str> {
             Some(401 | 403) => "check the key: `aside doctor` in a terminal says which variable it is read from",
             Some(402) => "the account has no credit, or the model is not in its plan; choose another model",
             Some(404) => "choose another model, or check the provider's base_url",
-            Some(413) => MENU_TOO_LONG,
+            Some(413) => "send /compact, or begin a new session",
             Some(429) => "the provider limits how often it is asked; wait and send /retry, or choose another model",
             Some(status) if status >= 500 => "the fault is the provider's; send /retry later, or choose another model",
             _ => "send /retry, or choose another model",

@@ -112,7 +112,7 @@ impl LineFrontEnd {
             Update::ToolEnded(result) if result.is_error => self.print(&format!("failed: {}", result.content))?,
             Update::QuestionAsked(question) => self.answer(&question)?,
             Update::CommandOutput(output) => output.lines().iter().try_for_each(|line| self.print(line))?,
-            Update::Compacted { summarised, .. } => self.print(&compacted(summarised))?,
+            Update::Compacted { summarised, trigger, .. } => self.print(&compacted(summarised, trigger))?,
             Update::NotSent { what, .. } => self.print(&what)?,
             Update::Retrying { why, .. } => self.print(&format!("{why}; trying again"))?,
             Update::TurnNotice(notice) => self.print(&turn_notice(&notice).what)?,

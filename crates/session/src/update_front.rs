@@ -208,7 +208,7 @@ impl<S: UpdateSink> UpdateFront<S> {
                 self.sent_messages.push(excerpt(message));
                 front::Update::Recorded(Arc::clone(message))
             }
-            Update::Compacted { branch, summarised } => {
+            Update::Compacted { branch, summarised, trigger } => {
                 self.sent_messages = branch.iter().map(|message| excerpt(message)).collect();
                 let at = branch.iter().position(|message| is_summary(message));
                 let kept = at.map_or(0, |at| branch.len() - at - 1);
@@ -216,7 +216,7 @@ impl<S: UpdateSink> UpdateFront<S> {
                     |block: &Block| if let Block::Text(text) = block { text.text.clone() } else { String::new() };
                 let summary = at.and_then(|at| branch.get(at)).map(|message| message.blocks.iter().map(text).collect());
                 let summary = summary.unwrap_or_default();
-                front::Update::Compacted { summarised, kept, summary }
+                front::Update::Compacted { summarised, kept, summary, trigger }
             }
             Update::Ended(end) => front::Update::TurnEnded(end.clone()),
         };

@@ -239,7 +239,9 @@ impl<O: Write> UpdateSink for JsonEvents<O> {
             Update::ToolEnded(result) => self.write_tool_ended(&result),
             Update::QuestionAsked(question) => self.write_question(&question.about),
             Update::Recorded(message) => self.remember_answer(&message),
-            Update::Compacted { summarised, .. } => self.write_notice("compacted", &compacted(summarised)),
+            Update::Compacted { summarised, trigger, .. } => {
+                self.write_notice("compacted", &compacted(summarised, trigger))
+            }
             // The result has all of it.
             Update::ToolOutput { .. } => (),
             // The last line follows the statistics.

@@ -5,6 +5,8 @@ mod transcript;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::block::{Block, Text};
 use crate::history::Turns;
 use crate::message::{Message, Role};
@@ -55,12 +57,16 @@ impl ContextUsage {
 }
 
 /// What triggered the compaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum CompactionTrigger {
     /// The token count. Compacts only if it is high enough.
     Full,
     /// The user. Compacts at any token count.
+    #[default]
     Manual,
+    /// The provider refused the conversation because it is too long. Compacts whatever our own count says.
+    TooLong,
 }
 
 /// The result of [`plan`].
@@ -126,8 +132,10 @@ pub fn plan(branch: CountedBranch<'_>, usage: ContextUsage, trigger: CompactionT
     let first_fitting = older.iter().copied().filter(|start| *start > first_real).find(|start| leaves_headroom(*start));
     let everything_fits = leaves_headroom(0);
     let from = match trigger {
-        CompactionTrigger::Manual if everything_fits => *last,
-        CompactionTrigger::Full | CompactionTrigger::Manual => first_fitting.unwrap_or(*last),
+        CompactionTrigger::Manual | CompactionTrigger::TooLong if everything_fits => *last,
+        CompactionTrigger::Full | CompactionTrigger::Manual | CompactionTrigger::TooLong => {
+            first_fitting.unwrap_or(*last)
+        }
     };
     let is_old =
         |at: &usize| *at < from && branch.messages.get(*at).is_some_and(|message| message.role != Role::System);

@@ -55,7 +55,7 @@ impl Front for TestFront {
             Update::ToolEnded { call, result } => format!("ended {} {}", call.name, result.is_error),
             Update::Asked(question) => format!("asked {}", question.tool),
             Update::Answered { permit, .. } => format!("answered {}", permit.as_str()),
-            Update::Compacted { summarised, .. } => format!("compacted {summarised}"),
+            Update::Compacted { summarised, trigger, .. } => format!("compacted {summarised} {trigger:?}"),
             Update::Recorded(message) => format!("recorded {:?}", message.role),
             Update::Ended(end) => format!("ended {end:?}"),
         };

@@ -6,6 +6,7 @@ use aside_core::block::{
     Arguments, Block, CallId, Native, Origin, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan,
     Time, ToolCall, ToolResult, Unmodelled,
 };
+use aside_core::compaction::CompactionTrigger;
 use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
 use aside_core::dialect::Repair;
 use aside_core::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
@@ -272,7 +273,7 @@ fn updates() -> Vec<Update> {
         Update::TurnNotice(TurnNotice::Repaired { row: text("r1"), repair: Repair::DropField, refusal: text("no") }),
         Update::TurnNotice(TurnNotice::BrokenCall { name: text("read") }),
         Update::ToolStarted(Box::new(call)),
-        Update::Compacted { summarised: 9, kept: 2, summary: text("before") },
+        Update::Compacted { summarised: 9, kept: 2, summary: text("before"), trigger: CompactionTrigger::TooLong },
         Update::ToolOutput { call: text("c1"), tail: text("a\nb"), n_lines: 12 },
         Update::ToolEnded(Box::new(result())),
         Update::Recorded(Arc::new(message())),

@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails loudly")]
 
 mod json_round_trip;
+mod wording;

@@ -68,8 +68,9 @@ impl App {
             }
             Update::QuestionWithdrawn(id) => self.permission_prompt.withdraw(id),
             Update::CommandOutput(output) => self.command_output(&output),
-            Update::Compacted { summarised, .. } => {
-                self.transcript.push_output(&CommandOutput::Line(aside_front::wording::compacted(summarised)));
+            Update::Compacted { summarised, trigger, .. } => {
+                let line = aside_front::wording::compacted(summarised, trigger);
+                self.transcript.push_output(&CommandOutput::Line(line));
             }
             Update::Restored(messages) => self.restored(&messages),
             Update::NotSteered { text, error } => self.not_steered(&text, error),

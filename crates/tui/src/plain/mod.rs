@@ -213,8 +213,8 @@ impl PlainSession {
             Update::QuestionAsked(question) => return self.question_asked(*question),
             Update::QuestionWithdrawn(id) => self.questions.retain(|question| question.id != id),
             Update::CommandOutput(output) => self.show_output(&output),
-            Update::Compacted { summarised, .. } => {
-                self.show_output(&CommandOutput::Line(aside_front::wording::compacted(summarised)))
+            Update::Compacted { summarised, trigger, .. } => {
+                self.show_output(&CommandOutput::Line(aside_front::wording::compacted(summarised, trigger)))
             }
             Update::Restored(messages) => self.restored(&messages),
             Update::NotSent { what, hint, .. } => {

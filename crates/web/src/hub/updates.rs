@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use aside_core::compaction::CompactionTrigger;
 use aside_core::message::Message;
 use aside_core::turn::TurnEnd;
 use aside_front::wording::{self, HintStyle, Severity};
@@ -67,7 +68,7 @@ impl HubState {
                 let (kind, value) = output_view(&output);
                 one(self.note(kind, value))
             }
-            Update::Compacted { summarised, kept, .. } => one(self.compacted(summarised, kept)),
+            Update::Compacted { summarised, kept, trigger, .. } => one(self.compacted(summarised, kept, trigger)),
             Update::Restored(messages) => one(self.restored(&messages, stored)),
             Update::Undone(text) => one(self.frame("undone", &json!({"text": text}))),
             Update::NotSent { text, what, hint } => {
@@ -155,11 +156,11 @@ impl HubState {
         self.frame("question", &json!(view))
     }
 
-    fn compacted(&mut self, summarised: usize, kept: usize) -> Frame {
+    fn compacted(&mut self, summarised: usize, kept: usize, trigger: CompactionTrigger) -> Frame {
         let entries = self.transcript.entries();
         let first_kept = entries.len().checked_sub(kept).and_then(|at| entries.get(at));
         self.kept_from = Some(first_kept.map_or(i64::MAX, |entry| entry.id));
-        self.note("line", json!({"what": wording::compacted(summarised)}))
+        self.note("line", json!({"what": wording::compacted(summarised, trigger)}))
     }
 
     /// The store has the messages with their ids; without it they are numbered.

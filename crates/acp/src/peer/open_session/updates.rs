@@ -31,8 +31,8 @@ impl OpenSession {
                 }
             }
             Update::CommandOutput(output) => self.command_output(output, &mut out),
-            Update::Compacted { summarised, .. } => {
-                self.command_output(&CommandOutput::Line(compacted(*summarised)), &mut out);
+            Update::Compacted { summarised, trigger, .. } => {
+                self.command_output(&CommandOutput::Line(compacted(*summarised, *trigger)), &mut out);
             }
             Update::Undone(_) => {
                 let text = "The last turn is undone: the model no longer sees it. Your editor still shows it.";

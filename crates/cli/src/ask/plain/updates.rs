@@ -41,8 +41,8 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             Update::CommandOutput(output) => {
                 output.lines().iter().for_each(|line| self.print_line(&format!("note: {line}")));
             }
-            Update::Compacted { summarised, .. } => {
-                self.print_line(&format!("note: {}", aside_front::wording::compacted(summarised)));
+            Update::Compacted { summarised, trigger, .. } => {
+                self.print_line(&format!("note: {}", aside_front::wording::compacted(summarised, trigger)));
             }
             Update::QuestionAsked(_) => self.pause_for_question(),
             Update::QuestionWithdrawn(_) => self.resume_after_question(),

@@ -1,0 +1,63 @@
+//! What a notice tells the user to do.
+
+use aside_core::compaction::CompactionTrigger;
+use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
+use aside_core::event::ProviderError;
+use aside_core::turn::TurnEnd;
+use aside_front::wording::{HintStyle, compacted, turn_end};
+
+fn hint(end: &TurnEnd, style: HintStyle) -> String {
+    turn_end(end, style).and_then(|notice| notice.hint).unwrap_or_default()
+}
+
+#[test]
+fn t18_a_failure_that_asking_again_does_not_cure_is_not_retried_first() {
+    let end = |failure| TurnEnd::Unreachable(ConnectionError::new(failure, "it failed"));
+    assert_eq!(
+        hint(&end(ConnectionFailure::UnknownAuthority), HintStyle::SlashCommands),
+        "if you trust this server, add its certificate authority to the system's or name its PEM file in SSL_CERT_FILE; \
+         then leave and continue with aside -c"
+    );
+    #[rustfmt::skip]
+    let cases = [
+        (ConnectionFailure::InvalidRequest,   false),
+        (ConnectionFailure::UnknownAuthority, false),
+        (ConnectionFailure::SelfSigned,       false),
+        (ConnectionFailure::Dns,              true),
+        (ConnectionFailure::Refused,          true),
+        (ConnectionFailure::Tls,              true),
+        (ConnectionFailure::Closed,           true),
+    ];
+    for (failure, asks_again) in cases {
+        let hint = hint(&end(failure), HintStyle::SlashCommands);
+        assert_eq!(hint.starts_with("/retry asks again; if it stays so, "), asks_again, "{failure:?}: {hint}");
+        assert!(hint.matches("if ").count() < 2 || asks_again, "{failure:?}: {hint}");
+    }
+}
+
+#[test]
+fn t18_after_the_engine_has_compacted_the_hint_names_what_still_helps() {
+    let too_long = TurnEnd::Failed(ProviderError::new("prompt is too long").with_too_long(true));
+    assert_eq!(
+        hint(&too_long, HintStyle::SlashCommands),
+        "the message does not fit: /undo takes it back, /model switches to a model with a larger window, /new begins a \
+         new session"
+    );
+    assert!(!hint(&too_long, HintStyle::Menus).contains("/compact"));
+    // These words were not recognised, so nothing was compacted.
+    let by_status = TurnEnd::Failed(ProviderError::new("payload").with_status(413));
+    assert!(hint(&by_status, HintStyle::SlashCommands).contains("/compact"));
+}
+
+#[test]
+fn t18_a_compaction_says_why_unless_the_user_asked_for_it() {
+    #[rustfmt::skip]
+    let cases = [
+        (CompactionTrigger::Manual,  "replaced 2 older messages with a summary"),
+        (CompactionTrigger::Full,    "the context window is nearly full: replaced 2 older messages with a summary"),
+        (CompactionTrigger::TooLong, "the conversation was too long for the model: replaced 2 older messages with a summary"),
+    ];
+    for (trigger, expected) in cases {
+        assert_eq!(compacted(2, trigger), expected);
+    }
+}
