@@ -76,6 +76,11 @@ impl Theme {
         if shade == RowBackground::Selected && matches!(self.depth, ColourDepth::None | ColourDepth::Sixteen) {
             modifier |= Modifier::REVERSED;
         }
+        // Sixteen colours have no shade between the background and the text, and every grey of theirs is bright on some
+        // terminals. Dimming is right on all of them.
+        if self.depth == ColourDepth::Sixteen && is_dimmed_thought(role, shade) {
+            modifier |= Modifier::DIM;
+        }
         // Without colours, modifiers make the difference.
         if self.depth == ColourDepth::None {
             match role {
@@ -115,7 +120,7 @@ impl Theme {
             RowBackground::Added | RowBackground::Removed => return self.diff_background(shade),
         };
         match (self.depth, self.scheme) {
-            (ColourDepth::None, _) => None,
+            (ColourDepth::None | ColourDepth::Sixteen, _) => None,
             (ColourDepth::True, _) => Some(self.shaded(steps)),
             (ColourDepth::Indexed, ColourScheme::Dark) => Some(Color::Indexed(match shade {
                 RowBackground::None | RowBackground::Code | RowBackground::Added | RowBackground::Removed => 234,
@@ -129,8 +134,6 @@ impl Theme {
                 RowBackground::User => 253,
                 RowBackground::Selected => 251,
             })),
-            (ColourDepth::Sixteen, ColourScheme::Dark) => (shade == RowBackground::Thinking).then_some(Color::DarkGray),
-            (ColourDepth::Sixteen, ColourScheme::Light) => (shade == RowBackground::Thinking).then_some(Color::Gray),
         }
     }
 
@@ -178,12 +181,27 @@ impl Theme {
                 Some(Color::Rgb(r, g, b))
             }
             ColourDepth::Indexed => Some(Color::Indexed(if dark { dark_indexed(role)? } else { light_indexed(role)? })),
-            // Dark grey text on this background would be invisible, and white would be brighter than the answer.
-            ColourDepth::Sixteen if shade == RowBackground::Thinking => {
-                Some(if dark { Color::Gray } else { Color::Black })
-            }
+            ColourDepth::Sixteen if is_dimmed_thought(role, shade) => None,
             ColourDepth::Sixteen => sixteen(role, self.scheme),
         }
+    }
+}
+
+/// Whether sixteen colours show this part of a thought in the terminal's own colour, dimmed.
+fn is_dimmed_thought(role: TextRole, shade: RowBackground) -> bool {
+    match role {
+        TextRole::Thinking => true,
+        TextRole::Plain
+        | TextRole::Muted
+        | TextRole::Accent
+        | TextRole::Heading
+        | TextRole::Code
+        | TextRole::Link
+        | TextRole::Quote
+        | TextRole::Success
+        | TextRole::Token(..) => shade == RowBackground::Thinking,
+        // Their colours mean something.
+        TextRole::Error | TextRole::Warning | TextRole::Added | TextRole::Removed | TextRole::SearchMatch => false,
     }
 }
 
@@ -344,8 +362,9 @@ fn sixteen(role: TextRole, scheme: ColourScheme) -> Option<Color> {
         ColourScheme::Light => light,
     };
     Some(match role {
-        TextRole::Plain => return None,
-        TextRole::Muted | TextRole::Thinking | TextRole::Quote => Color::DarkGray,
+        // A thought is dimmed.
+        TextRole::Plain | TextRole::Thinking => return None,
+        TextRole::Muted | TextRole::Quote => Color::DarkGray,
         TextRole::Accent | TextRole::Heading => on(Color::LightBlue, Color::Blue),
         TextRole::Code | TextRole::Warning | TextRole::SearchMatch => on(Color::Yellow, Color::Magenta),
         TextRole::Link => Color::Cyan,
@@ -393,15 +412,18 @@ mod tests {
     }
 
     #[test]
-    fn t13_with_sixteen_colours_thinking_is_not_brighter_than_the_answer() {
+    fn t13_with_sixteen_colours_thinking_is_dimmed_and_has_no_background() {
         for scheme in [ColourScheme::Dark, ColourScheme::Light] {
             let theme = Theme { scheme, depth: ColourDepth::Sixteen, ..Theme::default() };
-            let ink = |role, shade| theme.style(role, FontStyle::PLAIN, shade).fg;
-            assert_eq!(ink(TextRole::Plain, RowBackground::None), None, "the answer has the terminal's own colour");
-            let thinking = ink(TextRole::Thinking, RowBackground::Thinking);
-            let expected = if scheme == ColourScheme::Dark { Color::Gray } else { Color::Black };
-            assert_eq!(thinking, Some(expected), "{scheme:?}");
-            assert_ne!(theme.background_colour(RowBackground::Thinking), thinking, "{scheme:?}");
+            let answer = theme.style(TextRole::Plain, FontStyle::PLAIN, RowBackground::None);
+            assert_eq!(answer, Style::new(), "the answer has the terminal's own colour");
+            for role in [TextRole::Thinking, TextRole::Plain, TextRole::Heading, TextRole::Code, TextRole::Link] {
+                let thinking = theme.style(role, FontStyle::PLAIN, RowBackground::Thinking);
+                assert_eq!(thinking, Style::new().add_modifier(Modifier::DIM), "{role:?} {scheme:?}");
+            }
+            assert_eq!(theme.background_colour(RowBackground::Thinking), None, "{scheme:?}");
+            let found = theme.style(TextRole::SearchMatch, FontStyle::PLAIN, RowBackground::Thinking);
+            assert!(found.fg.is_some(), "{scheme:?}");
         }
     }
 
