@@ -9,7 +9,7 @@ use crate::theme::ColourDepth;
 /// Buffers output until it is flushed.
 pub(super) struct TerminalOutput {
     terminal: Stdout,
-    depth: ColourDepth,
+    codes: StyleCodes,
     frame: Vec<u8>,
     /// A panic hook restored the terminal. Set while stdout is locked, so that no frame follows.
     panicked: Arc<AtomicBool>,
@@ -17,8 +17,39 @@ pub(super) struct TerminalOutput {
 
 impl TerminalOutput {
     pub(super) fn new(depth: ColourDepth, panicked: Arc<AtomicBool>) -> TerminalOutput {
-        TerminalOutput { terminal: stdout(), depth, frame: Vec::new(), panicked }
+        let variable = |name: &str| std::env::var(name).unwrap_or_default();
+        let codes = StyleCodes {
+            colours: if depth == ColourDepth::Sixteen { ColourCodes::Classic } else { ColourCodes::Extended },
+            italics: italics(&variable("TERM"), &variable("STY")),
+        };
+        TerminalOutput { terminal: stdout(), codes, frame: Vec::new(), panicked }
     }
+}
+
+/// The style codes that the terminal understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct StyleCodes {
+    colours: ColourCodes,
+    italics: Italics,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ColourCodes {
+    /// The codes of sixteen colours.
+    Classic,
+    Extended,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Italics {
+    Shown,
+    /// The code means something else.
+    Missing,
+}
+
+/// GNU screen, which sets `STY`, reverses text where other terminals write it in italics.
+fn italics(term: &str, sty: &str) -> Italics {
+    if term.starts_with("screen") && !sty.is_empty() { Italics::Missing } else { Italics::Shown }
 }
 
 impl Write for TerminalOutput {
@@ -28,8 +59,8 @@ impl Write for TerminalOutput {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.depth == ColourDepth::Sixteen {
-            self.frame = to_sixteen_colours(&self.frame);
+        if self.codes != (StyleCodes { colours: ColourCodes::Extended, italics: Italics::Shown }) {
+            self.frame = translated(&self.frame, self.codes);
         }
         let mut terminal = self.terminal.lock();
         if self.panicked.load(Ordering::Relaxed) {
@@ -41,9 +72,9 @@ impl Write for TerminalOutput {
     }
 }
 
-/// Translates colours to the classic sixteen-colour codes. The library writes them as 256-colour
+/// Leaves out italics, and translates colours to the classic sixteen-colour codes. The library writes them as 256-colour
 /// codes, which an old terminal reads as blinking or hidden text.
-fn to_sixteen_colours(frame: &[u8]) -> Vec<u8> {
+fn translated(frame: &[u8], style_codes: StyleCodes) -> Vec<u8> {
     let mut out = Vec::with_capacity(frame.len());
     let mut rest = frame;
     while let Some(at) = rest.windows(2).position(|pair| pair == b"\x1b[") {
@@ -52,7 +83,7 @@ fn to_sixteen_colours(frame: &[u8]) -> Vec<u8> {
         let length = sequence.iter().skip(2).take_while(|byte| matches!(byte, b'0'..=b'9' | b';')).count() + 3;
         let (sequence, after) = sequence.split_at_checked(length).unwrap_or((sequence, b""));
         match sequence {
-            [0x1b, b'[', codes @ .., b'm'] if !codes.is_empty() => out.extend(classic_codes(codes)),
+            [0x1b, b'[', codes @ .., b'm'] if !codes.is_empty() => out.extend(understood(codes, style_codes)),
             other => out.extend_from_slice(other),
         }
         rest = after;
@@ -61,12 +92,17 @@ fn to_sixteen_colours(frame: &[u8]) -> Vec<u8> {
     out
 }
 
-fn classic_codes(codes: &[u8]) -> Vec<u8> {
+fn understood(codes: &[u8], StyleCodes { colours, italics }: StyleCodes) -> Vec<u8> {
     let codes = String::from_utf8_lossy(codes);
     let mut numbers = codes.split(';').map(|code| code.parse::<u16>().unwrap_or(0));
     let mut kept: Vec<String> = Vec::new();
     while let Some(number) = numbers.next() {
         match number {
+            // A kind of colour and its numbers follow.
+            38 | 48 | 58 if colours == ColourCodes::Extended => {
+                kept.push(number.to_string());
+                kept.extend(numbers.by_ref().map(|number| number.to_string()));
+            }
             38 | 48 => {
                 // A 5 and the colour number follow.
                 let colour = numbers.nth(1).unwrap_or(0);
@@ -74,7 +110,8 @@ fn classic_codes(codes: &[u8]) -> Vec<u8> {
                 kept.push((first + colour).to_string());
             }
             // The underline colour, which such terminals do not have.
-            59 => (),
+            59 if colours == ColourCodes::Classic => (),
+            3 | 23 if italics == Italics::Missing => (),
             other => kept.push(other.to_string()),
         }
     }
@@ -103,7 +140,28 @@ mod tests {
             ("cut off",          "x\x1b[38;5",              "x\x1b[38;5"),
         ];
         for (name, written, expected) in cases {
-            let got = String::from_utf8(to_sixteen_colours(written.as_bytes())).unwrap();
+            let classic = StyleCodes { colours: ColourCodes::Classic, italics: Italics::Shown };
+            let got = String::from_utf8(translated(written.as_bytes(), classic)).unwrap();
+            assert_eq!(got, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn t13_gnu_screen_gets_no_italics_because_it_would_reverse_them() {
+        assert_eq!(italics("screen", "123.pts-1.host"), Italics::Missing);
+        assert_eq!(italics("screen-256color", "123.pts-1.host"), Italics::Missing);
+        assert_eq!(italics("screen-256color", ""), Italics::Shown, "tmux");
+        assert_eq!(italics("xterm-256color", "123.pts-1.host"), Italics::Shown, "a terminal started from screen");
+        #[rustfmt::skip]
+        let cases = [
+            ("italics",      "\x1b[3mx\x1b[23m",            "x"),
+            ("with others",  "\x1b[1;3mx",                  "\x1b[1mx"),
+            ("in a colour",  "\x1b[38;5;3;48;5;23mx",       "\x1b[38;5;3;48;5;23mx"),
+            ("RGB values",   "\x1b[38;2;3;23;3mx\x1b[58;2;3;23;3mx", "\x1b[38;2;3;23;3mx\x1b[58;2;3;23;3mx"),
+        ];
+        let codes = StyleCodes { colours: ColourCodes::Extended, italics: Italics::Missing };
+        for (name, written, expected) in cases {
+            let got = String::from_utf8(translated(written.as_bytes(), codes)).unwrap();
             assert_eq!(got, expected, "{name}");
         }
     }
