@@ -7,6 +7,7 @@ use aside_core::block::Block;
 use aside_core::event::Ending;
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
+use aside_front::tool_call::CallState;
 
 use super::from_updates::{ANSWER_NOW_NOTICE, turn_end_notice};
 use super::item::TranscriptItem;
@@ -37,7 +38,12 @@ impl Transcript {
                     self.push_user(message);
                 }
                 Role::Assistant => self.push_reply(message, nudges.get(at + 1) == Some(&true)),
-                Role::Tool => message.blocks.iter().for_each(|block| self.push_block(block)),
+                Role::Tool => {
+                    message.blocks.iter().for_each(|block| self.push_block(block));
+                    if was_stopped(message) && messages.get(at + 1).is_none_or(|next| next.begins_turn()) {
+                        self.push(TranscriptItem::notice(TextRole::Warning, "interrupted"));
+                    }
+                }
             }
         }
         for item in &mut self.items {
@@ -99,4 +105,15 @@ impl Transcript {
             }
         }
     }
+}
+
+/// Whether the user stopped these calls, and with them the turn.
+fn was_stopped(results: &Message) -> bool {
+    results.blocks.iter().any(|block| match block {
+        Block::ToolResult(result) => {
+            let state = CallState::of_result(result.is_error, &result.content);
+            matches!(state, CallState::Stopped | CallState::NotRun)
+        }
+        Block::Text(_) | Block::Thinking(_) | Block::ToolCall(_) | Block::Media(_) | Block::Unmodelled(_) => false,
+    })
 }

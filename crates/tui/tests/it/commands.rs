@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aside_core::block::Block;
+use aside_core::block::{Arguments, Block, CallId, ToolCall, ToolResult};
 use aside_core::message::{Message, Role};
 use aside_core::settings::ScreenTheme;
 use aside_front::slash_commands::COMMANDS;
@@ -116,6 +116,43 @@ fn a_search_hit_is_scrolled_to_and_its_thinking_opened() {
     // An unknown message does not scroll.
     term.update(Update::GoTo { message: 99, part: MessagePart::Start });
     assert_eq!(term.transcript()[0], "❯ question 5");
+}
+
+#[test]
+fn t10_a_restored_turn_that_was_stopped_at_a_tool_says_so() {
+    let result = |content: &str| {
+        let result = ToolResult {
+            id: "c1".into(),
+            name: "shell".into(),
+            content: content.into(),
+            media: Vec::new(),
+            is_error: true,
+        };
+        Message::new(Role::Tool, vec![Block::ToolResult(result)])
+    };
+    let call = || {
+        let arguments = Arguments::Json(r#"{"command":"sleep 9"}"#.into());
+        Message::new(
+            Role::Assistant,
+            vec![Block::ToolCall(ToolCall::new(CallId::Given("c1".into()), "shell", arguments))],
+        )
+    };
+    let user = |text: &str| Message::new(Role::User, vec![text_block(text)]);
+    #[rustfmt::skip]
+    let cases = [
+        ("stopped",           "begun\n[ended by the user]",                        false, 1),
+        ("before its answer", "interrupted before it was allowed; nothing was done", false, 1),
+        ("failed",            "[exit code 1]",                                      false, 0),
+        ("answered after it", "begun\n[ended by the user]",                        true,  0),
+    ];
+    for (name, content, is_answered, expected) in cases {
+        let answer = is_answered.then(|| Message::new(Role::Assistant, vec![text_block("So.")]));
+        let history = [user("first"), call(), result(content)].into_iter().chain(answer).chain([user("second")]);
+        let mut term = TestTerminal::new(80, 20);
+        term.update(Update::Restored(history.map(Arc::new).collect()));
+        let said = term.transcript();
+        assert_eq!(said.iter().filter(|line| *line == "! interrupted").count(), expected, "{name}: {said:#?}");
+    }
 }
 
 #[test]
