@@ -100,7 +100,7 @@ mod tests {
             loop {
                 match read_line(&mut input, *is_terminal) {
                     TypedLine::EndOfInput => break,
-                    other => found.push(other),
+                    typed @ (TypedLine::Line(_) | TypedLine::Interrupted(_)) => found.push(typed),
                 }
             }
             assert_eq!(found, *expected, "{name}");

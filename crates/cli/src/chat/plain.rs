@@ -130,7 +130,7 @@ impl PromptLoop {
         Ok(self.plain.outcome())
     }
 
-    /// Asks for a line unless one is being read. Ctrl+C is the terminal's own while nobody reads.
+    /// Asks for a line unless one is being read. Without a reader, Ctrl+C is the terminal's own.
     fn request_line(&mut self) {
         if !self.plain.wants_line() {
             return interrupt_key::release();
