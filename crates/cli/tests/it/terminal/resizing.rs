@@ -35,8 +35,8 @@ fn t13_many_resizes_during_a_reply_end_in_the_frame_of_a_fresh_start() {
     terminal.idle();
     for (columns, rows) in [(200, 60), (20, 5), (80, 24)] {
         terminal.resize(columns, rows);
-        let mut fresh =
-            Terminal::start(&folder, &["-c", "--fork"], TerminalOptions { columns, rows, ..DEFAULT_OPTIONS });
+        let options = TerminalOptions { columns, rows, ..DEFAULT_OPTIONS };
+        let mut fresh = Terminal::start(&folder, &["-c", "--fork", "--set", "reasoning.display=full"], options);
         fresh.see("❯ ask");
         // Either terminal may still have a frame to draw.
         let both = Instant::now() + TIMEOUT;
