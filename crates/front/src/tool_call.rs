@@ -37,13 +37,18 @@ pub enum CallState {
     NotRun,
 }
 
+/// Whether this is what a command wrote until the user stopped it.
+pub fn is_stopped_command(result: &str) -> bool {
+    result.ends_with(STOPPED_COMMAND)
+}
+
 impl CallState {
     /// How a call ended, judging by its result.
     pub fn of_result(is_error: bool, text: &str) -> CallState {
         let known = SYNTHETIC_RESULTS.iter().find(|(begins, _)| text.starts_with(begins));
         match (is_error, known) {
             (false, _) => CallState::Done,
-            (true, None) if text.ends_with(STOPPED_COMMAND) => CallState::Stopped,
+            (true, None) if is_stopped_command(text) => CallState::Stopped,
             (true, None) => CallState::Failed,
             (true, Some((_, state))) => *state,
         }

@@ -354,7 +354,10 @@ impl PlainSession {
         let count = messages.iter().filter(|message| message.role != Role::System).count();
         let title = self.status.title.as_ref().map(|title| format!(" \"{title}\"")).unwrap_or_default();
         self.output.line(&format!("Session{title}: {count} messages"));
-        let last = |role: Role| messages.iter().rev().find(|message| message.role == role && !message.is_answer_now());
+        let last = |role: Role| {
+            let is_theirs = |message: &Message| role != Role::User || message.begins_turn();
+            messages.iter().rev().find(|message| message.role == role && is_theirs(message))
+        };
         for (role, who) in [(Role::User, "You said"), (Role::Assistant, "The answer was")] {
             let text = last(role).map(|message| wording::text_of(message)).unwrap_or_default();
             if !text.trim().is_empty() {

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use aside_core::block::Block;
+use aside_core::compaction::is_summary;
 use aside_core::event::Ending;
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
+use aside_front::CommandOutput;
 use aside_front::tool_call::CallState;
 
 use super::from_updates::{ANSWER_NOW_NOTICE, turn_end_notice};
@@ -33,6 +35,8 @@ impl Transcript {
                 Role::User if message.is_answer_now() => {
                     self.push(TranscriptItem::notice(TextRole::Muted, ANSWER_NOW_NOTICE))
                 }
+                // The user did not write it.
+                Role::User if is_summary(message) => self.push_output(&CommandOutput::Markdown(written_text(message))),
                 Role::User => {
                     self.begin_turn();
                     self.push_user(message);
@@ -55,15 +59,7 @@ impl Transcript {
     }
 
     pub(super) fn push_user(&mut self, message: &Message) {
-        let parts = message.blocks.iter().map(|block| match block {
-            Block::Text(text) => text.text.clone(),
-            Block::Media(media) => media.describe(),
-            Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => {
-                "[something else]".to_owned()
-            }
-        });
-        let text = parts.collect::<Vec<_>>().join("\n");
-        self.push(TranscriptItem::user(&text));
+        self.push(TranscriptItem::user(&written_text(message)));
     }
 
     /// A reply that was interrupted by answer-now continues in the next message.
@@ -105,6 +101,18 @@ impl Transcript {
             }
         }
     }
+}
+
+/// The text of a prompt, with a line for each attachment.
+fn written_text(message: &Message) -> String {
+    let parts = message.blocks.iter().map(|block| match block {
+        Block::Text(text) => text.text.clone(),
+        Block::Media(media) => media.describe(),
+        Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Unmodelled(_) => {
+            "[something else]".to_owned()
+        }
+    });
+    parts.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether the user stopped these calls, and with them the turn.

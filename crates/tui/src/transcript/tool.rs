@@ -16,7 +16,7 @@ use crate::text::wrap::ellipsize;
 use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
 use aside_front::command_result::{command_lines, without_status};
 use aside_front::diff_lines::changed;
-use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS};
+use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS, is_stopped_command};
 
 /// Lines shown of a command that runs or has succeeded.
 const COMMAND_LINES: usize = 5;
@@ -229,12 +229,15 @@ impl ToolBlock {
     fn shape(&self) -> ToolShape {
         let shape = match self.choice {
             Some(shape) => shape,
-            // Changes and failures open by themselves.
+            // Changes, failures and what commands wrote open by themselves.
             None => {
                 let is_bad = matches!(self.state, CallState::Failed | CallState::Denied);
-                let is_command = self.purpose == ToolPurpose::Command && self.state == CallState::Done;
-                let is_seen =
-                    self.visible_output().is_some_and(|out| is_bad || is_command || out.kind() == PlainTextKind::Diff);
+                let is_command = self.purpose == ToolPurpose::Command;
+                let is_seen = self.visible_output().is_some_and(|out| {
+                    let is_of_command =
+                        is_command && (self.state == CallState::Done || is_stopped_command(out.source()));
+                    is_bad || is_of_command || out.kind() == PlainTextKind::Diff
+                });
                 if is_seen || self.shows_progress() { ToolShape::Part } else { ToolShape::Header }
             }
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aside_core::block::{Arguments, Block, CallId, ToolCall, ToolResult};
+use aside_core::compaction::summary_message;
 use aside_core::message::{Message, Role};
 use aside_core::settings::ScreenTheme;
 use aside_front::slash_commands::COMMANDS;
@@ -153,6 +154,15 @@ fn t10_a_restored_turn_that_was_stopped_at_a_tool_says_so() {
         let said = term.transcript();
         assert_eq!(said.iter().filter(|line| *line == "! interrupted").count(), expected, "{name}: {said:#?}");
     }
+}
+
+#[test]
+fn a_restored_summary_is_not_shown_as_a_prompt_of_the_user() {
+    let summary = summary_message("They added numbers.").unwrap();
+    let prompt = Message::new(Role::User, vec![text_block("3+1?")]);
+    let mut term = TestTerminal::new(80, 20);
+    term.update(Update::Restored(vec![Arc::new(summary), Arc::new(prompt)]));
+    assert_eq!(term.transcript(), ["Summary of the conversation so far:", "They added numbers.", "❯ 3+1?"]);
 }
 
 #[test]
