@@ -38,6 +38,8 @@ pub(crate) fn run(
     let source = if io::stdin().is_terminal() { InputSource::Terminal } else { InputSource::Pipe };
     let (sender, inbox) = mpsc::channel();
     let lines = read_lines(sender.clone(), source);
+    // The notices of the start belong before the first prompt.
+    let early: Vec<Update> = updates.try_iter().collect();
     std::thread::spawn(move || {
         for update in updates {
             if sender.send(PromptEvent::Update(update)).is_err() {
@@ -50,8 +52,12 @@ pub(crate) fn run(
     let mut plain = PlainSession::new(status, source);
     plain.set_own_commands(own_commands);
     restored.map(|restored| plain.apply_update(restored));
-    let troubles =
-        PromptLoop { plain, source, commands, lines, is_reading: false, current_question: None }.run(&inbox)?;
+    let mut prompt_loop = PromptLoop { plain, source, commands, lines, is_reading: false, current_question: None };
+    for update in early {
+        let commands = prompt_loop.plain.apply_update(update);
+        prompt_loop.run_commands(commands)?;
+    }
+    let troubles = prompt_loop.run(&inbox)?;
     // A user at a terminal has seen the failure; a script needs the exit code.
     Ok(match (source, troubles) {
         (InputSource::Terminal, _) => ExitStatus::Done,

@@ -176,6 +176,17 @@ fn t16_ctrl_c_clears_the_typed_line_then_says_how_to_leave_then_leaves() {
 }
 
 #[test]
+fn t13_the_notices_of_the_start_come_before_the_first_prompt() {
+    let config = TestConfig::new("plain-start");
+    let mut terminal = Terminal::run(&["aside", "--plain"], &config, &[]);
+    terminal.wait_for("You: ");
+    let start = terminal.all().to_owned();
+    let notice = start.find("using the simulator").expect("a notice");
+    assert!(notice < start.find("You: ").expect("a prompt"), "{start}");
+    assert_eq!(start.matches("You: ").count(), 1, "{start}");
+}
+
+#[test]
 fn t17_t24_a_command_line_prints_its_output_while_it_runs_and_ctrl_c_ends_it() {
     let config = TestConfig::new("plain-live");
     let mut terminal = Terminal::run(&["aside", "--plain", "-m", "sim/deepseek"], &config, &[]);
