@@ -7,7 +7,10 @@ use crate::update::{DecisionRow, Sending};
 
 /// The decision table of the last request, with its model, effort and size.
 pub fn sent_report(sending: Option<&Sending>) -> Vec<CommandOutput> {
-    let Some(sending) = sending else { return vec![CommandOutput::Line("nothing was sent yet".to_owned())] };
+    let Some(sending) = sending else {
+        let line = "nothing was sent yet since this session was opened, or since its last /undo or /redo";
+        return vec![CommandOutput::Line(line.to_owned())];
+    };
     let Sending { step, model, effort, tokens, notes, decisions, .. } = sending;
     let effort = effort.as_ref().map(|effort| format!(" · effort {effort}")).unwrap_or_default();
     let head = format!("to {} · step {step}{effort} · ~{} tokens", terminal_safe_line(model), format_count(*tokens));
