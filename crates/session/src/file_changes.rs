@@ -120,8 +120,19 @@ pub(crate) enum FileState {
 }
 
 impl FilePlan {
-    /// What would happen to the file, in a few words.
-    pub(crate) fn describe(&self, direction: Direction) -> String {
+    /// What undoing would do to the file, for the question.
+    pub(crate) fn preview(&self) -> String {
+        match (&self.state, &self.target) {
+            (FileState::AsRecorded, None) => format!("{}: will be removed", self.name),
+            (FileState::AsRecorded, Some(_)) => format!("{}: will be as it was", self.name),
+            (FileState::AtTarget | FileState::ChangedSince | FileState::Unknown(_), _) => {
+                self.describe(Direction::Undo)
+            }
+        }
+    }
+
+    /// What has happened to the file, in a few words.
+    fn describe(&self, direction: Direction) -> String {
         self.describe_state(&self.state, direction)
     }
 

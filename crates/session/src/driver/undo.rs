@@ -49,7 +49,7 @@ impl Driver {
             self.say_uncovered(&uncovered);
             return outcome;
         }
-        let mut preview: Vec<String> = plans.iter().map(|plan| plan.describe(Direction::Undo)).collect();
+        let mut preview: Vec<String> = plans.iter().map(FilePlan::preview).collect();
         preview.extend(uncovered_line(&uncovered));
         let question = PermissionQuestion {
             id: "undo".to_owned(),
@@ -135,7 +135,7 @@ impl Driver {
         }
         store.record_redo(step.id).map_err(|error| store_error(&error))?;
         self.say(lines);
-        Ok(CommandOutcome::Reply(replies::line("done again")))
+        Ok(CommandOutcome::Reply(replies::line("redone")))
     }
 
     /// What this session's tools changed, as a diff.

@@ -51,7 +51,7 @@ fn t21_undo_lists_the_files_asks_and_restores_bytes_and_modes_also_after_kill_9(
             terminal.see("All done.");
         }
         terminal.enter("/undo");
-        terminal.see_all(&["undo: put 2 files back too", "notes.sh: back as it was", "new.txt: removed"]);
+        terminal.see_all(&["undo: put 2 files back too", "notes.sh: will be as it was", "new.txt: will be removed"]);
         terminal.see("not covered, so what it changed stays: `echo x > by-shell`");
         assert!(folder.has("new.txt"), "nothing is done before the answer");
         answer(&mut terminal, "y");

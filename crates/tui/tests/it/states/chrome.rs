@@ -28,7 +28,7 @@ pub(super) fn ask(term: &mut TestTerminal, tool: &str, subject: &str, preview: O
 }
 
 fn undo(term: &mut TestTerminal) {
-    let files = "src/lib.rs: back as it was\nnotes/a-file-with-a-long-name.txt: removed\n\
+    let files = "src/lib.rs: will be as it was\nnotes/a-file-with-a-long-name.txt: will be removed\n\
                  not covered, so what it changed stays: `cargo fmt`";
     let about = PermissionQuestion {
         preview: Some(files.to_owned()),
