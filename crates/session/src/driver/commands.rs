@@ -46,12 +46,14 @@ impl Driver {
             Command::Mode(mode) => self.set_mode(mode),
             Command::Effort(Some(level)) => {
                 self.set(SettingKey::Effort.name(), &level)?;
-                let takes_none = if self.takes_effort() || level == "none" {
-                    String::new()
-                } else {
+                let note = if !self.takes_effort() && level != "none" {
                     format!("; {} takes no effort level, so it is not sent", self.active.model)
+                } else if let Some((_, sent)) = self.replaced_effort() {
+                    format!("; sent as {sent}, the nearest that {} takes", self.active.model)
+                } else {
+                    String::new()
                 };
-                reply(replies::line(format!("effort: {level}{takes_none}")))
+                reply(replies::line(format!("effort: {level}{note}")))
             }
             Command::Effort(None) if !self.takes_effort() => {
                 reply(replies::line(format!("{} takes no effort level", self.active.model)))
@@ -140,7 +142,17 @@ impl Driver {
             recorder.set_origin(self.active.session.endpoint.origin(), self.active.model.clone());
         }
         self.send_changed_status();
-        Ok(CommandOutcome::Reply(replies::line(format!("model: {}", self.active.model))))
+        let note = self.replaced_effort();
+        let note = note.map(|(wanted, sent)| format!("; effort {wanted} is sent as {sent}, the nearest that it takes"));
+        let line = format!("model: {}{}", self.active.model, note.unwrap_or_default());
+        Ok(CommandOutcome::Reply(replies::line(line)))
+    }
+
+    /// The effort that the user wants, and the one that is sent because the model lacks that level.
+    fn replaced_effort(&mut self) -> Option<(String, String)> {
+        let wanted = self.active.session.settings.effort()?.to_string();
+        let sent = self.active.session.next_effort()?;
+        (wanted != sent).then_some((wanted, sent))
     }
 
     fn profile(&mut self, act: ProfileAction) -> Result<CommandOutcome, HintedError> {

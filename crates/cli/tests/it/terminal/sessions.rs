@@ -129,6 +129,14 @@ fn t19_effort_offers_the_levels_of_the_model_that_is_used_now() {
     terminal.see("sim/cohere takes no effort level");
     terminal.enter("/effort high");
     terminal.see("effort: high; sim/cohere takes no effort level, so it is not sent");
+    terminal.enter("/model sim/openai");
+    terminal.see("model: sim/openai");
+    terminal.enter("/effort max");
+    terminal.see("effort: max; sent as high, the nearest that sim/openai takes");
+    terminal.enter("/model sim/anthropic");
+    terminal.see("effort max");
+    terminal.enter("/model sim/openai");
+    terminal.see("model: sim/openai; effort max is sent as high, the nearest that it takes");
 }
 
 #[test]
