@@ -59,6 +59,7 @@ impl App {
 
     pub(super) fn close_find(&mut self) {
         self.find = None;
+        self.transcript.keep_found_open();
         self.transcript.mark_words("");
     }
 
@@ -116,8 +117,9 @@ impl App {
 
     fn show_current(&mut self) {
         let current = self.find.as_ref().and_then(|bar| bar.found.rows.get(bar.current?).copied());
-        if let Some(found) = current {
-            self.transcript.show_found(found);
+        match current {
+            Some(found) => self.transcript.show_found(found),
+            None => self.transcript.fold_found(),
         }
     }
 }

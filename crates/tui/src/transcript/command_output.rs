@@ -22,7 +22,8 @@ impl Transcript {
                     return self.push_output(page);
                 };
                 let title = format!("**{}**", escape_markdown(command.trim()));
-                TranscriptItem::Output(MarkdownView::new(&format!("{title}\n\n{text}")))
+                self.push(TranscriptItem::Output(MarkdownView::new(&format!("{title}\n\n{text}"))));
+                return self.show_beginning();
             }
         };
         self.push(item);

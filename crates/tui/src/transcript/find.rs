@@ -54,17 +54,32 @@ impl Transcript {
         found
     }
 
-    /// Opens the block of a match and scrolls to it.
+    /// Opens the block of a match and scrolls to it. The block that was opened for the match before is folded again.
     pub(crate) fn show_found(&mut self, found: FoundRow) {
         let context = self.render_context(Motion::Still);
         let FoundRow(position) = found;
+        self.fold_found();
         if let Some(item) = self.items.get_mut(position.at.item) {
-            item.open_fully();
+            self.opened_by_find = Some((position.at.item, item.open_fully()));
         }
         self.marked.current = Some(found);
         let top = self.up(position, self.size.1 / 3, &context);
         self.top = top.min(self.bottom(&context));
         self.follow = false;
+    }
+
+    /// Folds the block that was opened for a match.
+    pub(crate) fn fold_found(&mut self) {
+        let Some((at, fold)) = self.opened_by_find.take() else { return };
+        if let Some(item) = self.items.get_mut(at) {
+            item.restore_fold(fold);
+            item.forget_rows();
+        }
+    }
+
+    /// The block that was opened for a match stays open.
+    pub(crate) fn keep_found_open(&mut self) {
+        self.opened_by_find = None;
     }
 
     /// Highlights these words from now on; none if they are empty.

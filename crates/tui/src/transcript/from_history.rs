@@ -25,6 +25,8 @@ impl Transcript {
         self.message_starts.clear();
         self.blocks.clear();
         self.calls.clear();
+        self.request_notes.clear();
+        self.opened_by_find = None;
         (self.top, self.follow, self.focus, self.unrecorded_prompts) = (ScrollPos::default(), true, None, 0);
         self.hint_item = None;
         let nudges: Vec<bool> = messages.iter().map(|message| message.is_answer_now()).collect();

@@ -52,7 +52,9 @@ impl Transcript {
         // Block ids start over in each reply.
         self.blocks.clear();
         self.reply_start = self.items.len();
-        for note in &sending.notes {
+        // A note that held for the request before is not repeated in every step.
+        let before = std::mem::replace(&mut self.request_notes, sending.notes.clone());
+        for note in sending.notes.iter().filter(|note| !before.contains(note)) {
             self.push(TranscriptItem::notice(TextRole::Muted, note));
         }
     }

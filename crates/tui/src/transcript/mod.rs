@@ -32,7 +32,7 @@ pub(crate) use command_output::{escape_markdown, output_markdown};
 use find::MarkedWords;
 pub use from_updates::StartedCall;
 pub(crate) use from_updates::{notice_text, turn_end_notice};
-use item::TranscriptItem;
+use item::{ItemFold, TranscriptItem};
 use scroll::{ScrollPos, SectionId};
 use thinking::ThinkingShape;
 
@@ -90,6 +90,8 @@ pub struct Transcript {
     /// Where the items of the reply begin.
     reply_start: usize,
     calls: HashMap<String, usize>,
+    /// The notes of the last request.
+    request_notes: Vec<String>,
     /// Where the items of the running turn begin.
     turn_start: usize,
     /// Where the items of each restored message begin.
@@ -99,6 +101,8 @@ pub struct Transcript {
     now: Option<Time>,
     prose_width: usize,
     marked: MarkedWords,
+    /// The block that was opened to show a match, and its fold before.
+    opened_by_find: Option<(usize, ItemFold)>,
     /// The id of the last highlight job.
     highlight_id: HighlightId,
 }
@@ -162,6 +166,8 @@ impl Transcript {
             now: None,
             prose_width: usize::MAX,
             marked: MarkedWords::default(),
+            opened_by_find: None,
+            request_notes: Vec::new(),
             highlight_id: HighlightId::default(),
         }
     }

@@ -183,6 +183,18 @@ impl Transcript {
         }
     }
 
+    /// Shows the last item from its first row on if it is longer than the view: a list is read from its beginning.
+    pub(super) fn show_beginning(&mut self) {
+        let Some(index) = self.items.len().checked_sub(1).filter(|_| self.follow && self.size.1 > 0) else { return };
+        let context = self.render_context(Motion::Still);
+        let start = ScrollPos::of(index, self.gap(index));
+        let end = ScrollPos::of(index + 1, 0);
+        if self.rows_between(start, end, self.size.1 + 1, &context) > self.size.1 {
+            self.top = start;
+            self.follow = false;
+        }
+    }
+
     pub(super) fn resize(&mut self, width: usize, height: usize) {
         let before = std::mem::replace(&mut self.size, (width, height));
         if before.0 != width && !self.follow {

@@ -51,6 +51,20 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
 }
 
 #[test]
+fn a_lowered_effort_is_said_once_and_not_in_every_step() {
+    let mut term = TestTerminal::new(80, 30);
+    let note = "effort `max` is sent as `high`, the nearest this model takes";
+    let send = |term: &mut TestTerminal, step: u32, notes: &[&str]| {
+        let notes = notes.iter().map(|note| (*note).to_owned()).collect();
+        term.update(Update::Sending(Box::new(Sending { step, notes, ..Sending::default() })));
+        term.screen().matches(note).count()
+    };
+    assert_eq!([1, 2, 3].map(|step| send(&mut term, step, &[note])), [1, 1, 1]);
+    assert_eq!(send(&mut term, 1, &[]), 1);
+    assert_eq!(send(&mut term, 1, &[note]), 2, "it holds again");
+}
+
+#[test]
 fn engine_commands_are_passed_on_with_their_arguments() {
     let mut term = TestTerminal::new(80, 20);
     let lines = ["/context", "/tools off shell", "/permissions forget shell:make all", "/record a.jsonl", "/open 2"];
@@ -86,6 +100,24 @@ fn a_page_is_headed_by_its_command() {
     }
     let expected = ["/tools", "tool", "────", "read", "/search *a* walrus", "1. a walrus"];
     assert_eq!(term.transcript().iter().map(|row| row.trim()).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_list_longer_than_the_screen_is_shown_from_its_first_entry() {
+    let mut term = TestTerminal::new(60, 20);
+    term.screen();
+    let list = |n: usize| (1..=n).map(|n| format!("{n}. session {n}\n")).collect::<String>();
+    let output = |n: usize| {
+        let page = Box::new(CommandOutput::Markdown(list(n)));
+        Update::CommandOutput(CommandOutput::Titled { command: "/sessions".into(), page })
+    };
+    term.update(output(5));
+    assert!(term.screen().contains("5. session 5"), "{}", term.screen());
+    term.update(output(40));
+    let screen = term.screen();
+    assert!(screen.contains("1. session 1") && !screen.contains("session 40"), "{screen}");
+    assert_eq!(term.transcript().first().map(|row| row.trim()), Some("/sessions"), "{screen}");
+    assert!(screen.contains("end"), "the way to the end is shown: {screen}");
 }
 
 #[test]

@@ -64,6 +64,25 @@ fn t24_hidden_thinking_is_counted_and_a_folded_block_stays_folded_unless_it_is_s
 }
 
 #[test]
+fn t24_a_block_that_only_matched_half_a_word_is_folded_again() {
+    let mut term = TestTerminal::new(80, 20);
+    term.think(0, "the units", 1_000);
+    term.think(1, "an under", 1_000);
+    term.control('f');
+    term.type_text("un");
+    assert!(term.screen().contains("│ an under"), "{}", term.screen());
+    term.type_text("it");
+    let screen = term.screen();
+    assert!(screen.contains("│ the units") && screen.contains("▶ Thought for 1s · \"an under"), "{screen}");
+    term.type_text("x");
+    let screen = term.screen();
+    assert!(screen.contains("not found") && !screen.contains("│ the units"), "{screen}");
+    term.key(KeyCode::Backspace);
+    term.key(KeyCode::Esc);
+    assert!(term.screen().contains("│ the units"), "what was found stays open: {}", term.screen());
+}
+
+#[test]
 fn t24_a_command_line_looks_like_a_running_tool_and_ends_like_one() {
     let mut term = TestTerminal::new(80, 12);
     term.type_text("!make all");
