@@ -8,6 +8,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,8 @@ pub(crate) struct Journal {
     database: PathBuf,
     /// The file that exists while several processes use the database.
     mark: PathBuf,
+    /// Whether the mark was there when it was last looked for.
+    had_mark: AtomicBool,
     files: Mutex<JournalFiles>,
 }
 
@@ -61,7 +64,8 @@ impl Journal {
         let current = JournalFile::create(database, 0)?;
         let files = JournalFiles { current, full: Vec::new(), buffer: Vec::new(), checked: Instant::now() };
         let mark = with_suffix(database, MARK);
-        let journal = Journal { database: database.to_owned(), mark, files: Mutex::new(files) };
+        let had_mark = AtomicBool::new(false);
+        let journal = Journal { database: database.to_owned(), mark, had_mark, files: Mutex::new(files) };
         journal.update_mark()?;
         Ok(journal)
     }
@@ -100,9 +104,16 @@ impl Journal {
         files.full.iter().chain([&files.current]).any(|file| file.path == path)
     }
 
+    /// Whether other processes are known to need each reply at once. Asks the file system only if they did before.
+    pub(crate) fn was_shared(&self) -> bool {
+        self.had_mark.load(Ordering::Relaxed) && self.is_shared()
+    }
+
     /// Whether other processes need to see each reply at once.
     pub(crate) fn is_shared(&self) -> bool {
-        if !self.mark.exists() {
+        let has_mark = self.mark.exists();
+        self.had_mark.store(has_mark, Ordering::Relaxed);
+        if !has_mark {
             return false;
         }
         let since = self.lock().checked.elapsed();

@@ -20,9 +20,11 @@ use crate::unstored::UnstoredReplies;
 
 /// How long rows may wait for others if no client waits for them. All others are written at once, together with everything that
 /// has arrived while the write before it ran.
-const GROUP_TIME: Duration = Duration::from_millis(50);
-/// At most this many rows are written together.
-const MAX_GROUP: usize = 1024;
+const GROUP_TIME: Duration = Duration::from_millis(250);
+/// The same if other processes use the database: they see receipts only in the tables.
+const SHARED_GROUP_TIME: Duration = Duration::from_millis(50);
+/// At most about this many rows are written together.
+const MAX_GROUP: usize = 4096;
 /// After this time without rows, a journal whose rows are all in the tables is emptied.
 const IDLE_TIME: Duration = Duration::from_millis(200);
 const SHARED_IDLE_TIME: Duration = Duration::from_millis(1);
@@ -137,7 +139,7 @@ impl Writer {
         if !self.reserve(std::slice::from_ref(&row)) {
             return QueuedReply::Waiting(ended());
         }
-        let is_used = |journal: &&Arc<Journal>| !self.status.is_down.load(Ordering::Relaxed) && !journal.is_shared();
+        let is_used = |journal: &&Arc<Journal>| !self.status.is_down.load(Ordering::Relaxed) && !journal.was_shared();
         let journal = self.journal.as_ref().filter(is_used);
         let Some((journal, number)) = journal.and_then(|journal| Some((journal, journal.append(&row)?))) else {
             return QueuedReply::Waiting(self.queue(vec![row]));
@@ -211,6 +213,11 @@ fn ended() -> oneshot::Receiver<WriteEnd> {
     let (end, done) = oneshot::channel();
     let _unread = end.send(WriteEnd::StoreIsDown);
     done
+}
+
+/// How long rows may wait for others. Without a journal, other processes may use the database.
+fn group_time(journal: Option<&Journal>) -> Duration {
+    if journal.is_none_or(Journal::was_shared) { SHARED_GROUP_TIME } else { GROUP_TIME }
 }
 
 struct WriterTask {
@@ -303,7 +310,7 @@ impl WriterTask {
     async fn write_group(&mut self, first: WriteJob, retry_at: &mut Instant) {
         let mut group = Group::default();
         group.add(first);
-        let end = Instant::now() + GROUP_TIME;
+        let end = Instant::now() + group_time(self.journal.as_deref());
         while group.rows.len() < MAX_GROUP {
             if let Ok(job) = self.queue.try_recv() {
                 group.add(job);
@@ -383,3 +390,7 @@ impl WriterTask {
         self.status.spilled_rows.store(spilled, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;
