@@ -1,7 +1,7 @@
 //! Replies that are in the journal but not in the tables yet. Every look-up sees them:
 //! a reply that is missing could make another one look unambiguous.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::keys::{Key, KeyKind};
@@ -18,7 +18,8 @@ pub(crate) struct UnstoredReplies {
 #[derive(Default)]
 struct Replies {
     by_id: HashMap<(TenantId, ReplyId), SharedReply>,
-    by_key: HashMap<(TenantId, Key), Vec<(KeyKind, SharedReply)>>,
+    /// Oldest first, which is also the order in which they are removed.
+    by_key: HashMap<(TenantId, Key), VecDeque<(KeyKind, SharedReply)>>,
 }
 
 impl UnstoredReplies {
@@ -29,7 +30,7 @@ impl UnstoredReplies {
     pub(crate) fn add(&self, tenant: TenantId, reply: &SharedReply) {
         let mut inner = self.lock();
         for (kind, key) in &reply.keys {
-            inner.by_key.entry((tenant, *key)).or_default().push((*kind, Arc::clone(reply)));
+            inner.by_key.entry((tenant, *key)).or_default().push_back((*kind, Arc::clone(reply)));
         }
         inner.by_id.insert((tenant, reply.id), Arc::clone(reply));
     }
@@ -40,7 +41,10 @@ impl UnstoredReplies {
         let Some(removed) = inner.by_id.remove(&(tenant, reply)) else { return };
         for (_, key) in &removed.keys {
             if let Some(replies) = inner.by_key.get_mut(&(tenant, *key)) {
-                replies.retain(|(_, other)| other.id != reply);
+                // Many replies can have one key, and the oldest is removed first.
+                if let Some(at) = replies.iter().position(|(_, other)| other.id == reply) {
+                    replies.remove(at);
+                }
                 if replies.is_empty() {
                     inner.by_key.remove(&(tenant, *key));
                 }
@@ -59,7 +63,7 @@ impl UnstoredReplies {
     }
 
     pub(crate) fn by_key(&self, tenant: TenantId, key: Key) -> Vec<(KeyKind, SharedReply)> {
-        self.lock().by_key.get(&(tenant, key)).cloned().unwrap_or_default()
+        self.lock().by_key.get(&(tenant, key)).into_iter().flatten().cloned().collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
