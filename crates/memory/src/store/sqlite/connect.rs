@@ -15,6 +15,10 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The write-ahead log is moved into the database when it has this many pages of 4 KiB.
 const CHECKPOINT_PAGES: i64 = 4000;
 
+/// The pages that the writer keeps in memory. The keys of replies are spread over all pages of their tables, so a small
+/// cache would read most of them again for each group.
+const WRITER_CACHE_KIB: i64 = 16 << 10;
+
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS reply (
   tenant BLOB NOT NULL, reply BLOB NOT NULL, conv BLOB NOT NULL, parent BLOB,
@@ -66,6 +70,8 @@ pub(super) fn for_writing(path: &Path, durability: Durability) -> rusqlite::Resu
     connection.pragma_update(None, "synchronous", synchronous)?;
     // Most pages of a group are written again by the next groups; moving them into the database less often saves that.
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    // A negative number is one of KiB.
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
