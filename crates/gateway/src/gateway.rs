@@ -32,7 +32,7 @@ use crate::error_response::{
     ErrorKind, GatewayError, GatewayResponse, json_response, set_header, text_response, value_response,
 };
 use crate::host_check::AllowedHosts;
-use crate::ids::IdSource;
+use crate::ids;
 use crate::limits::Limits;
 use crate::memory_setup::{self, KeySource, OpenedMemory};
 use crate::metrics::{Metrics, StoreGauges};
@@ -51,7 +51,6 @@ pub struct Gateway {
     pub(crate) metrics: Metrics,
     clients: Clients,
     pub(crate) limits: Limits,
-    pub(crate) ids: IdSource,
     pub(crate) learned: RwLock<LearnedRepairs>,
     pub(crate) memory: Memory,
     /// None if no conversation becomes a session.
@@ -90,7 +89,6 @@ impl Gateway {
             KeySource::File { .. } | KeySource::Variable | KeySource::Keyring | KeySource::NotKept => None,
         };
         let recorder = open_recorder(&options, &config).await?;
-        let ids = IdSource::default();
         let gateway = Gateway {
             options,
             config: RwLock::new(Arc::new(config)),
@@ -98,8 +96,7 @@ impl Gateway {
             receipts: ReceiptLog::default(),
             metrics: Metrics::default(),
             clients: Clients::default(),
-            limits: Limits::new(ids.reply_id("replica_")),
-            ids,
+            limits: Limits::new(ids::reply_id("replica_")),
             learned: RwLock::default(),
             memory,
             recorder,
@@ -178,7 +175,7 @@ impl Gateway {
 
     /// Answers a request. `local` is the address that the client connected to.
     pub async fn respond(self: &Arc<Gateway>, request: Request<Body>, local: IpAddr) -> GatewayResponse {
-        let id = self.ids.request_id();
+        let id = ids::request_id();
         let (head, body) = request.into_parts();
         let query = head.uri.query().unwrap_or("");
         let hints = RouteHints {

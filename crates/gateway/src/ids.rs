@@ -1,47 +1,34 @@
 //! Random ids and keys, and the hash of a key.
 
+use aside_memory::random;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
 
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The source of random ids.
-#[derive(Debug)]
-pub(crate) struct IdSource(SystemRandom);
-
-impl Default for IdSource {
-    fn default() -> IdSource {
-        IdSource(SystemRandom::new())
-    }
+/// `req_` and 26 characters.
+pub(crate) fn request_id() -> String {
+    with_base32("req_", 26)
 }
 
-impl IdSource {
-    /// `req_` and 26 characters.
-    pub(crate) fn request_id(&self) -> String {
-        format!("req_{}", self.base32(26))
-    }
-
-    /// An id with a prefix such as `chatcmpl-`.
-    pub(crate) fn reply_id(&self, prefix: &str) -> String {
-        format!("{prefix}{}", self.base32(24))
-    }
-
-    fn base32(&self, length: usize) -> String {
-        let mut bytes = [0; 32];
-        // Without randomness the ids would repeat, which only makes receipts harder to find.
-        let _filled = self.0.fill(&mut bytes);
-        let digit = |byte: &u8| BASE32.get(usize::from(byte & 31)).copied().map_or('0', char::from);
-        bytes.iter().take(length).map(digit).collect()
-    }
+/// An id with a prefix such as `chatcmpl-`.
+pub(crate) fn reply_id(prefix: &str) -> String {
+    with_base32(prefix, 24)
 }
 
-/// A new key for a client: `aside-` and 43 characters. None if the system has no randomness.
-pub fn new_client_key() -> Option<String> {
-    let mut bytes = [0; 32];
-    SystemRandom::new().fill(&mut bytes).ok()?;
-    Some(format!("aside-{}", URL_SAFE_NO_PAD.encode(bytes)))
+/// The text with random characters after it, at most 32.
+fn with_base32(prefix: &str, length: usize) -> String {
+    let mut id = String::with_capacity(prefix.len() + length);
+    id.push_str(prefix);
+    let digit = |byte: &u8| BASE32.get(usize::from(byte & 31)).copied().map_or('0', char::from);
+    id.extend(random::bytes::<32>().iter().take(length).map(digit));
+    id
+}
+
+/// A new key for a client: `aside-` and 43 characters.
+pub fn new_client_key() -> String {
+    format!("aside-{}", URL_SAFE_NO_PAD.encode(random::bytes::<32>()))
 }
 
 /// The SHA-256 hash of a key.
@@ -65,11 +52,11 @@ mod tests {
 
     #[test]
     fn g8_keys_and_ids_have_their_form() {
-        let key = new_client_key().expect("randomness");
+        let key = new_client_key();
         assert_eq!((key.len(), key.starts_with("aside-")), (49, true), "{key}");
-        let id = IdSource::default().request_id();
+        let id = request_id();
         assert_eq!((id.len(), id.starts_with("req_")), (30, true), "{id}");
-        assert_ne!(id, IdSource::default().request_id());
+        assert_ne!(id, request_id());
         assert_eq!(hash_text("abc"), "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -67,7 +67,7 @@ impl KeyAdmin {
         if self.serve.keys.iter().any(|key| key.name == name) || name == CLOSED {
             return Err(taken());
         }
-        let key = new_client_key().ok_or_else(|| HintedError::new("the system has no randomness for a key"))?;
+        let key = new_client_key();
         let hash = hash_text(&key);
         if self.serve.store == StoreChoice::None {
             let toml = Some(toml(name, &hash, rights));

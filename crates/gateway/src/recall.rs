@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::config::Target;
 use crate::error_response::GatewayError;
 use crate::gateway::{RequestContext, now};
-use crate::ids::IdSource;
+use crate::ids;
 use crate::receipt::Receipt;
 use crate::reply_shape::{ClientShape, ReplyMarks, remove_shown_thinking};
 use crate::tool_names::ToolNames;
@@ -242,8 +242,7 @@ impl Receipt {
 
 /// Marks a reply in a translated stream, so that it is recognised when the client sends it back.
 #[derive(Debug)]
-pub(crate) struct StreamMarks<'a> {
-    ids: &'a IdSource,
+pub(crate) struct StreamMarks {
     protocol: Protocol,
     pub(crate) draft: Option<ReplyDraft>,
     n_invented: u32,
@@ -259,16 +258,15 @@ struct CarriedReply {
     origin: Origin,
 }
 
-impl StreamMarks<'_> {
-    pub(crate) fn new<'i>(
-        ids: &'i IdSource,
+impl StreamMarks {
+    pub(crate) fn new(
         protocol: Protocol,
         draft: Option<ReplyDraft>,
         target: &Target,
-    ) -> StreamMarks<'i> {
+    ) -> StreamMarks {
         let is_carried = draft.as_ref().is_some_and(|draft| !draft.has_store());
         let carried = is_carried.then(|| CarriedReply { fold: Fold::new(), origin: target.endpoint.origin() });
-        StreamMarks { ids, protocol, draft, n_invented: 0, known_ids: VecDeque::new(), carried }
+        StreamMarks { protocol, draft, n_invented: 0, known_ids: VecDeque::new(), carried }
     }
 
     /// The same marks, for writing the same reply a second time.
@@ -281,22 +279,22 @@ impl StreamMarks<'_> {
     pub(crate) fn reply_id(&self) -> String {
         match (&self.draft, self.protocol) {
             (Some(draft), Protocol::OpenaiResponses) => draft.response_id(),
-            (_, Protocol::OpenaiResponses) => self.ids.reply_id("resp_"),
-            (_, Protocol::OpenaiChat) => self.ids.reply_id("chatcmpl-"),
-            (_, Protocol::Anthropic) => self.ids.reply_id("msg_"),
-            (_, Protocol::Gemini | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere) => self.ids.reply_id(""),
+            (_, Protocol::OpenaiResponses) => ids::reply_id("resp_"),
+            (_, Protocol::OpenaiChat) => ids::reply_id("chatcmpl-"),
+            (_, Protocol::Anthropic) => ids::reply_id("msg_"),
+            (_, Protocol::Gemini | Protocol::Ollama | Protocol::Bedrock | Protocol::Cohere) => ids::reply_id(""),
         }
     }
 }
 
-impl ReplyMarks for StreamMarks<'_> {
+impl ReplyMarks for StreamMarks {
     fn call_id(&mut self, given: Option<&str>) -> String {
         if let Some(known) = self.known_ids.pop_front() {
             return known;
         }
         let given = given.filter(|id| !id.is_empty());
         let Some(draft) = &mut self.draft else {
-            return given.map_or_else(|| self.ids.reply_id("call_"), str::to_owned);
+            return given.map_or_else(|| ids::reply_id("call_"), str::to_owned);
         };
         match given {
             Some(given) => draft.mint_call_id(given),
@@ -337,7 +335,7 @@ impl ReplyMarks for StreamMarks<'_> {
     fn item_id(&mut self, block: u32) -> Option<String> {
         match &self.draft {
             Some(draft) => Some(draft.reference(u16::try_from(block).ok()?).item_id("rs_")),
-            None => Some(self.ids.reply_id("rs_")),
+            None => Some(ids::reply_id("rs_")),
         }
     }
 }

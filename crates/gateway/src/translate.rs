@@ -97,7 +97,7 @@ impl Call {
     async fn run_exchange(&self, read: &ReadRequest, relay: Relay, tell: oneshot::Sender<Verdict>, receipt: Receipt) {
         let _stream = self.context.gateway.metrics.stream();
         let draft = self.context.draft(Some(read));
-        let marks = StreamMarks::new(&self.context.gateway.ids, self.protocol, draft, &self.target);
+        let marks = StreamMarks::new(self.protocol, draft, &self.target);
         let reply_id = marks.reply_id();
         let head = ReplyHead {
             previous: self.response.as_ref().and_then(ResponseRequest::previous),
@@ -269,7 +269,7 @@ impl Call {
         &self,
         reply: &Reply,
         read: &ReadRequest,
-        marks: StreamMarks<'_>,
+        marks: StreamMarks,
         head: &ReplyHead<'_>,
     ) -> (String, Option<ReplyDraft>) {
         let endpoint = &self.target.endpoint;
@@ -304,15 +304,15 @@ fn end_of(ended: Option<ReplyEnd>, result: &Result<(), ExchangeError>) -> ReplyE
 /// How the reply gets to the client.
 enum ReplyOutput<'a> {
     /// Rewritten in the client's protocol.
-    Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks<'a>>> },
+    Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks>> },
     /// The provider's bytes. The last frame is held.
-    Unchanged { marks: StreamMarks<'a>, protocol: Protocol, held: Vec<u8>, response_id: ResponseIdFinder },
+    Unchanged { marks: StreamMarks, protocol: Protocol, held: Vec<u8>, response_id: ResponseIdFinder },
     /// As one body at the end.
-    Whole { marks: StreamMarks<'a> },
+    Whole { marks: StreamMarks },
 }
 
 impl<'a> ReplyOutput<'a> {
-    fn into_marks(self) -> StreamMarks<'a> {
+    fn into_marks(self) -> StreamMarks {
         match self {
             ReplyOutput::Shaped { shaper, .. } => shaper.into_marks(),
             ReplyOutput::Unchanged { marks, .. } | ReplyOutput::Whole { marks } => marks,

@@ -21,7 +21,7 @@ mod normal_form;
 mod options;
 mod placeholders;
 mod put_back;
-mod random;
+pub mod random;
 mod read_gate;
 mod receipt;
 mod reference;
