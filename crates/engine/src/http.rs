@@ -24,6 +24,10 @@ const MAX_REFUSAL_TIME: Duration = Duration::from_secs(10);
 /// At most this many bytes of a reply are returned together.
 const MAX_TOGETHER: usize = 64 << 10;
 
+/// How many times the connection's task gets a turn to read more before the bytes so far are returned. On a busy machine
+/// each turn may take long enough for the next chunk to arrive.
+const MAX_TURNS: u32 = 16;
+
 /// A time limit that is never reached.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
@@ -320,6 +324,7 @@ impl HttpReply {
     pub async fn next_bytes(&mut self, http: &Http) -> Result<Option<Bytes>, ConnectionError> {
         // The connection's task has one chunk ready at a time, so it gets a turn to read the next one.
         let mut had_turn = false;
+        let mut n_turns = 0;
         while self.ended.is_none() && self.arrived.len() < MAX_TOGETHER {
             let chunk = match self.arrived.len() {
                 0 => match tokio::time::timeout(http.timeouts.idle, self.response.chunk()).await {
@@ -331,9 +336,10 @@ impl HttpReply {
                 },
                 _ => match self.ready_chunk() {
                     Poll::Ready(chunk) => chunk,
-                    Poll::Pending if had_turn => break,
+                    Poll::Pending if had_turn || n_turns == MAX_TURNS => break,
                     Poll::Pending => {
                         had_turn = true;
+                        n_turns += 1;
                         tokio::task::yield_now().await;
                         continue;
                     }
