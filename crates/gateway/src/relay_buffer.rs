@@ -71,7 +71,7 @@ impl RelaySender {
         }
     }
 
-    /// Breaks the reply off, after everything sent so far.
+    /// Breaks the reply off, after everything that the client takes without a delay.
     pub(crate) fn fail(&self, why: io::Error) {
         let mut state = self.buffer.lock();
         state.failure = Some(why);
@@ -121,7 +121,8 @@ impl RelayReceiver {
             self.may_be_unsent = true;
             return Poll::Ready(Some(Ok(bytes)));
         }
-        // An error closes the connection, and bytes that it has not sent by then would be lost.
+        // An error closes the connection, which then drops the bytes that it has not sent. So it gets one chance to
+        // send them; a client that is too slow to take them loses the last ones of a reply that is incomplete anyway.
         if state.failure.is_some() && std::mem::take(&mut self.may_be_unsent) {
             context.waker().wake_by_ref();
             return Poll::Pending;
@@ -170,6 +171,8 @@ mod tests {
         sender.fail(io::Error::other("broken"));
         drop(sender);
         assert_eq!(next(&mut receiver).await.unwrap().unwrap(), "e");
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(receiver.poll_next(&mut context).is_pending(), "the connection must send it first");
         assert_eq!(next(&mut receiver).await.unwrap().unwrap_err().to_string(), "broken");
         assert!(next(&mut receiver).await.is_none());
     }
