@@ -259,11 +259,7 @@ struct CarriedReply {
 }
 
 impl StreamMarks {
-    pub(crate) fn new(
-        protocol: Protocol,
-        draft: Option<ReplyDraft>,
-        target: &Target,
-    ) -> StreamMarks {
+    pub(crate) fn new(protocol: Protocol, draft: Option<ReplyDraft>, target: &Target) -> StreamMarks {
         let is_carried = draft.as_ref().is_some_and(|draft| !draft.has_store());
         let carried = is_carried.then(|| CarriedReply { fold: Fold::new(), origin: target.endpoint.origin() });
         StreamMarks { protocol, draft, n_invented: 0, known_ids: VecDeque::new(), carried }

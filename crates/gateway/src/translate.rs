@@ -193,9 +193,21 @@ impl Call {
         sink.write_end(&end);
         let unsent = sink.take_unsent();
         let TranslatingSink { output, mut relay, read, .. } = sink;
+        // The provider's bytes have no room for an error of ours; the connection breaks as the provider's did.
+        let broken = match (&output, &result) {
+            (ReplyOutput::Unchanged { .. }, Err(error)) => {
+                Some(self.target.redactor.clean(&error.to_string()).into_owned())
+            }
+            (ReplyOutput::Unchanged { .. }, Ok(())) | (ReplyOutput::Shaped { .. } | ReplyOutput::Whole { .. }, _) => {
+                None
+            }
+        };
         let draft = self.draft_of_stream(output, &reply, read, head, result.is_ok());
         self.finish(reply, receipt, draft).await;
         let _gone = relay.send(Bytes::from(unsent)).await;
+        if let Some(why) = broken {
+            relay.abort(&why);
+        }
     }
 
     fn tell_failure(&self, error: &ExchangeError, mut sink: TranslatingSink<'_>) {

@@ -89,6 +89,8 @@ async fn g4_a_broken_stream_breaks_for_the_client_too() {
     let body = r#"{"model":"up/m","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
     let same = running.post("/v1/chat/completions", &[], body).await;
     assert!(same.broke_off && same.text().contains("half"), "{same:?}");
+    let encoded = running.post("/v1/chat/completions", &[("aside-set", "reasoning.effort=low")], body).await;
+    assert!(encoded.broke_off && encoded.text().contains("half"), "with a request of ours: {encoded:?}");
     let body = r#"{"model":"up/m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
     let translated = running.post("/v1/messages", &[], body).await;
     assert!(translated.text().contains("half"), "{translated:?}");
