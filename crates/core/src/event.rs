@@ -408,11 +408,13 @@ pub enum NoteCode {
     Blocked,
     /// The reply has members without a neutral form, which are kept.
     Kept,
+    /// The connection failed after the finish reason and before the usage.
+    UsageMissing,
 }
 
 impl NoteCode {
     /// All codes, in a fixed order.
-    pub const ALL: [NoteCode; 9] = [
+    pub const ALL: [NoteCode; 10] = [
         NoteCode::CutOff,
         NoteCode::Malformed,
         NoteCode::Oversized,
@@ -422,6 +424,7 @@ impl NoteCode {
         NoteCode::InvalidUtf8,
         NoteCode::Blocked,
         NoteCode::Kept,
+        NoteCode::UsageMissing,
     ];
 
     /// The code as it stands in JSON.
@@ -436,6 +439,7 @@ impl NoteCode {
             NoteCode::InvalidUtf8 => "invalid_utf8",
             NoteCode::Blocked => "blocked",
             NoteCode::Kept => "kept",
+            NoteCode::UsageMissing => "usage_missing",
         }
     }
 }

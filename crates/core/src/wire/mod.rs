@@ -7,6 +7,7 @@
 mod body_edit;
 mod body_splice;
 mod bounded;
+mod broken_off;
 mod cache_points;
 mod call_ids;
 mod chat;
@@ -46,6 +47,7 @@ mod usage_in;
 use std::borrow::Cow;
 
 use bounded::ReplyBudget;
+use broken_off::{FinishProgress, FinishReasonWatch};
 
 use crate::dialect::Rules;
 use crate::event::{Ending, Event, Note, NoteCode, ReplyEnd, Sink};
@@ -94,6 +96,16 @@ struct DecoderState {
     cut: bool,
     oversized: bool,
     budget: ReplyBudget,
+    reason_watch: FinishReasonWatch,
+}
+
+/// How the input ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InputEnd {
+    /// As the sender ends it.
+    Closed,
+    /// The connection failed.
+    BrokenOff,
 }
 
 #[derive(Debug)]
@@ -181,6 +193,7 @@ impl Decoder {
             cut: false,
             oversized: false,
             budget: ReplyBudget::new(None),
+            reason_watch: FinishReasonWatch::default(),
         };
         Decoder { framer, state }
     }
@@ -188,6 +201,13 @@ impl Decoder {
     /// Whether the reply limit is reached: no more content is emitted.
     pub fn is_full(&self) -> bool {
         self.state.budget.is_full()
+    }
+
+    /// Whether the protocol's own end of a stream was read, such as `[DONE]` or `message_stop`: nothing can follow.
+    /// A finish reason is not enough. Gemini's streams have no end besides their connection's, and a body that is not
+    /// streamed is read when it is finished.
+    pub fn is_at_end(&self) -> bool {
+        self.state.codec.is_at_end()
     }
 
     /// Decodes the next bytes, and emits the events that they complete.
@@ -202,11 +222,21 @@ impl Decoder {
 
     /// Ends the input: closes open blocks and emits the ending once.
     pub fn finish(self, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
+        self.finish_as(InputEnd::Closed, sink)
+    }
+
+    /// Ends input whose connection failed. If the protocol's own end did not arrive before that, the reply counts as
+    /// complete only if a finish reason followed all its content, and a note says if the usage is missing.
+    pub fn finish_broken_off(self, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
+        self.finish_as(InputEnd::BrokenOff, sink)
+    }
+
+    fn finish_as(self, input_end: InputEnd, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
         let Decoder { mut framer, mut state } = self;
         if !state.budget.is_full() {
             framer.finish(&mut |framed| state.take(framed, sink));
         }
-        state.finish(sink)
+        state.finish(input_end, sink)
     }
 }
 
@@ -247,7 +277,7 @@ impl DecoderState {
         match json.trim_ascii() {
             "" => self.cut |= frame.cut,
             "[DONE]" => self.codec.done(),
-            text => match self.codec.frame(frame, text, &mut self.tool_markup.wrap(&mut self.budget.wrap(sink))) {
+            text => match self.codec_frame(frame, text, sink) {
                 Ok(understood) => self.n_understood += u64::from(understood == Understood::Yes),
                 Err(_) if frame.cut => self.cut = true,
                 Err(error) => {
@@ -259,6 +289,13 @@ impl DecoderState {
         }
     }
 
+    fn codec_frame(&mut self, frame: &Frame<'_>, text: &str, sink: &mut dyn Sink) -> Result<Understood, NotJson> {
+        self.reason_watch.start_frame(self.codec.finish_progress());
+        let mut bounded = self.budget.wrap(sink);
+        let mut watched = self.reason_watch.wrap(&mut bounded);
+        self.codec.frame(frame, text, &mut self.tool_markup.wrap(&mut watched))
+    }
+
     fn note_broken(&mut self, message: String, sink: &mut dyn Sink) {
         self.n_broken += 1;
         if self.n_broken <= MAX_BROKEN_NOTES {
@@ -266,21 +303,31 @@ impl DecoderState {
         }
     }
 
-    fn finish(&mut self, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
+    fn finish(&mut self, input_end: InputEnd, sink: &mut dyn Sink) -> Result<(), NotUnderstood> {
         if self.n_broken > MAX_BROKEN_NOTES {
             let message = format!("{} more broken frames were skipped", self.n_broken - MAX_BROKEN_NOTES);
             sink.take(Event::Noted(&Note { code: NoteCode::Malformed, message }));
         }
-        let Finished(mut end) = self.codec.finish(&mut self.tool_markup.wrap(&mut self.budget.wrap(sink)));
+        let (is_at_end, progress) = (self.codec.is_at_end(), self.codec.finish_progress());
+        let mut bounded = self.budget.wrap(sink);
+        let mut watched = self.reason_watch.wrap_last_events(&mut bounded);
+        let Finished(mut end) = self.codec.finish(&mut self.tool_markup.wrap(&mut watched));
         if self.budget.is_full() {
             return self.finish_full(end, sink);
         }
         if self.cut && end.error.is_none() && end.ending == Ending::Unsaid {
             end.ending = Ending::CutOff;
         }
-        if end.ending == Ending::CutOff {
+        let missing = match input_end {
+            InputEnd::BrokenOff if !is_at_end => self.reason_watch.break_off(&mut end, progress, self.cut),
+            InputEnd::BrokenOff | InputEnd::Closed => None,
+        };
+        if end.ending == Ending::CutOff && missing.is_none() {
             let message = "the input stops before the provider said that it was done".to_owned();
             sink.take(Event::Noted(&Note { code: NoteCode::CutOff, message }));
+        }
+        if let Some(note) = missing {
+            sink.take(Event::Noted(&note));
         }
         sink.take(Event::Ended(&end));
         if self.n_understood == 0 {
@@ -336,6 +383,32 @@ impl ProtocolDecoder {
             | ProtocolDecoder::Ollama(_)
             | ProtocolDecoder::Converse(_)
             | ProtocolDecoder::Cohere(_) => (),
+        }
+    }
+
+    /// Whether the protocol's own end of a reply was read.
+    fn is_at_end(&self) -> bool {
+        match self {
+            ProtocolDecoder::Chat(codec) => codec.is_at_end(),
+            ProtocolDecoder::Responses(codec) => codec.is_at_end(),
+            ProtocolDecoder::Messages(codec) => codec.is_at_end(),
+            ProtocolDecoder::Gemini(_) => false,
+            ProtocolDecoder::Ollama(codec) => codec.is_at_end(),
+            ProtocolDecoder::Converse(codec) => codec.is_at_end(),
+            ProtocolDecoder::Cohere(codec) => codec.is_at_end(),
+        }
+    }
+
+    fn finish_progress(&self) -> FinishProgress {
+        match self {
+            ProtocolDecoder::Chat(codec) => codec.finish_progress(),
+            ProtocolDecoder::Messages(codec) => codec.finish_progress(),
+            ProtocolDecoder::Gemini(codec) => codec.finish_progress(),
+            ProtocolDecoder::Converse(codec) => codec.finish_progress(),
+            // Their reason is a part of the end.
+            ProtocolDecoder::Responses(_) | ProtocolDecoder::Ollama(_) | ProtocolDecoder::Cohere(_) => {
+                FinishProgress::default()
+            }
         }
     }
 

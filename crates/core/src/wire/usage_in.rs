@@ -27,16 +27,23 @@ pub(super) struct UsageReader {
     names: &'static CounterNames,
     rules: UsageRules,
     usage: Usage,
+    n_usages: u64,
 }
 
 impl UsageReader {
     pub(super) fn new(names: &'static CounterNames, rules: UsageRules) -> UsageReader {
-        UsageReader { names, rules, usage: Usage::default() }
+        UsageReader { names, rules, usage: Usage::default(), n_usages: 0 }
+    }
+
+    /// How many usage objects were read.
+    pub(super) fn n_usages(&self) -> u64 {
+        self.n_usages
     }
 
     /// Reads a usage object; emits the usage if it changed, and the counters that
     /// have no neutral form.
     pub(super) fn read(&mut self, object: Raw<'_>, extra: &mut ExtraReader, sink: &mut dyn Sink) {
+        self.n_usages += u64::from(object.kind() == JsonKind::Object);
         let before = self.usage;
         let names = self.names;
         let path = Some(self.rules.path.as_str()).filter(|path| !path.is_empty());

@@ -43,7 +43,11 @@ impl<S: ExchangeSink> ReplyReader<'_, S> {
         // This closes the socket of an incomplete reply, so the provider stops generating.
         drop(http_reply);
         fold.set_now(now());
-        let read = decoder.finish(&mut self.tee(&mut fold, &mut phase, Some(&stop)));
+        let mut tee = self.tee(&mut fold, &mut phase, Some(&stop));
+        let read = match stop {
+            StreamStop::Failed(_) => decoder.finish_broken_off(&mut tee),
+            StreamStop::Complete | StreamStop::Full | StreamStop::Signal(_) => decoder.finish(&mut tee),
+        };
         // A signal only ends the wait: the reply has ended already.
         let _waited = wait_for_sink(phase, self.stop, self.sink).await;
         let reply = fold.finish();

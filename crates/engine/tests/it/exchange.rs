@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use aside_core::block::{Block, Reply};
 use aside_core::dialect::Repair;
-use aside_core::event::Ending;
+use aside_core::event::{Ending, NoteCode};
 use aside_core::protocol::Protocol;
 use aside_core::rules::{AnswerMode, AppliedRepair};
 use aside_core::settings::Layer;
@@ -195,14 +195,17 @@ async fn errors_say_what_happened_and_keep_what_arrived() {
 async fn a_connection_that_breaks_after_the_end_of_a_reply_does_not_fail_it() {
     let body = chat(&[r#"{"reasoning_content":"Let me see."}"#, r#"{"content":"Four."}"#], "stop");
     let before_the_end = body.split("data: [DONE]").next().unwrap();
-    let (before_the_reason, _) = body.rsplit_once("data: {").unwrap();
+    let (before_the_reason, reason) = before_the_end.rsplit_once("data: {").unwrap();
+    let (before_the_answer, answer) = before_the_reason.rsplit_once("data: {").unwrap();
+    let content_last = format!("{before_the_answer}data: {{{reason}data: {{{answer}");
     #[rustfmt::skip]
     let cases = [
-        ("after the last frame",      body.as_str(),     true),
-        ("after the finish reason",   before_the_end,    true),
-        ("before the finish reason",  before_the_reason, false),
+        ("after the last frame",                        body.as_str(),     true,  vec![]),
+        ("after the finish reason, before the usage",   before_the_end,    true,  vec![NoteCode::UsageMissing]),
+        ("before the finish reason",                    before_the_reason, false, vec![NoteCode::CutOff]),
+        ("after content after the finish reason",       &content_last,     false, vec![NoteCode::CutOff]),
     ];
-    for (name, body, is_complete) in cases {
+    for (name, body, is_complete, notes) in cases {
         let head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n".to_vec();
         let chunk = format!("{:x}\r\n{body}\r\n", body.len()).into_bytes();
         let server = ScriptedServer::start(vec![vec![ServerStep::Bytes(head), ServerStep::Bytes(chunk)]]).await;
@@ -210,6 +213,8 @@ async fn a_connection_that_breaks_after_the_end_of_a_reply_does_not_fail_it() {
         assert_eq!(outcome.result.is_ok(), is_complete, "{name}: {:?}", outcome.result);
         assert_eq!(outcome.reply.end.ending == Ending::CutOff, !is_complete, "{name}");
         assert_eq!(answer_text(&outcome.reply), "Four.", "{name}");
+        let codes: Vec<NoteCode> = outcome.reply.notes.iter().map(|note| note.code).collect();
+        assert_eq!(codes, notes, "{name}");
         assert_eq!(server.bodies().len(), 1, "{name}");
     }
 }

@@ -17,6 +17,7 @@ use crate::frame::Framing;
 use crate::json_text::{
     JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact, each_element, each_member, member, parse, text_member,
 };
+use crate::wire::broken_off::FinishProgress;
 use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::{keep_error, read_bare_error};
 use crate::wire::extra_in::{ExtraNames, ExtraReader, RepeatedMember};
@@ -71,10 +72,13 @@ pub(in crate::wire) struct ChatDecoder {
 /// Facts that are emitted or remembered only once; they are independent of each
 /// other.
 #[derive(Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent facts, not one state")]
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts, not one state")]
 struct OnceFlags {
     model: bool,
     other_choices: bool,
+    /// A whole message came.
+    whole: bool,
+    /// The reply is at its end.
     done: bool,
     refusal: bool,
 }
@@ -142,6 +146,15 @@ impl ChatDecoder {
         Ok(Understood::Yes)
     }
 
+    /// Whether the protocol's own end of a reply was read.
+    pub(in crate::wire) fn is_at_end(&self) -> bool {
+        self.once.done
+    }
+
+    pub(in crate::wire) fn finish_progress(&self) -> FinishProgress {
+        FinishProgress { has_reason: self.finish_reason.is_some(), n_usages: self.usage_reader.n_usages() }
+    }
+
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.blocks.finish(sink);
         self.details.close_open(sink);
@@ -160,7 +173,7 @@ impl ChatDecoder {
             });
         }
         let called = called && self.finish.calls_override;
-        EndOfInput { reason: ending, called, is_complete: self.once.done, error }.finished()
+        EndOfInput { reason: ending, called, is_complete: self.once.done || self.once.whole, error }.finished()
     }
 
     fn usage(&mut self, usage: Raw<'_>, sink: &mut dyn Sink) {
@@ -198,7 +211,9 @@ impl ChatDecoder {
             (Some(delta), None) => self.message(delta, CallPosition::InStream, sink),
             (Some(delta), Some(_)) if framing == Framing::Sse => self.message(delta, CallPosition::InStream, sink),
             (_, Some(message)) => {
-                self.once.done = true;
+                self.once.whole = true;
+                // In a stream, usage and `[DONE]` can follow.
+                self.once.done |= framing != Framing::Sse;
                 self.message(message, CallPosition::InList(0), sink);
             }
             (None, None) => (),

@@ -123,6 +123,11 @@ impl CohereDecoder {
         }
     }
 
+    /// Whether the protocol's own end of a reply was read.
+    pub(in crate::wire) fn is_at_end(&self) -> bool {
+        self.ended
+    }
+
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.end_content(sink);
         self.end_call(sink);

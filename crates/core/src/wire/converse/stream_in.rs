@@ -12,6 +12,7 @@ use crate::json_text::{
     FromJson, JsonKind, JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member,
     is_empty_value, member, parse, read, string_of, text_member, text_of,
 };
+use crate::wire::broken_off::FinishProgress;
 use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::read_error;
 use crate::wire::error_words::all_words;
@@ -42,6 +43,8 @@ pub(in crate::wire) struct ConverseDecoder {
     extra: ExtraReader,
     stop_reason: Option<String>,
     stopped: bool,
+    /// The metadata came, which is the last event.
+    ended: bool,
     error: Option<ProviderError>,
     called: bool,
     scratch: String,
@@ -101,6 +104,7 @@ impl ConverseDecoder {
             extra: ExtraReader::new(&EXTRA),
             stop_reason: None,
             stopped: false,
+            ended: false,
             error: None,
             called: false,
             scratch: String::new(),
@@ -141,6 +145,18 @@ impl ConverseDecoder {
             understood = Understood::Yes;
         }
         Ok(understood)
+    }
+
+    /// Whether the protocol's own end of a reply was read: the metadata, or the end of Anthropic's events.
+    pub(in crate::wire) fn is_at_end(&self) -> bool {
+        self.inner.as_ref().map_or(self.ended, |inner| inner.is_at_end())
+    }
+
+    pub(in crate::wire) fn finish_progress(&self) -> FinishProgress {
+        match &self.inner {
+            Some(inner) => inner.finish_progress(),
+            None => FinishProgress { has_reason: self.stop_reason.is_some(), n_usages: self.usage_reader.n_usages() },
+        }
     }
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
@@ -194,6 +210,7 @@ impl ConverseDecoder {
             }
             "metadata" => {
                 let body = body.raw()?;
+                self.ended = self.stopped;
                 self.usage(body, sink);
                 self.unread_members(body, sink);
             }
@@ -254,6 +271,7 @@ impl ConverseDecoder {
         self.unread_members(body, sink);
         self.stop_reason = text_member(body, "stopReason");
         self.stopped = true;
+        self.ended = true;
     }
 
     fn whole_block(&mut self, part: Raw<'_>, sink: &mut dyn Sink) {

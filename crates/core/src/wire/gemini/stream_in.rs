@@ -9,6 +9,7 @@ use crate::json_text::{
     JsonText, NotJson, ObjectWriter, Raw, compact_pieces, each_element, each_member, is_empty_value, member, parse,
     read, text_member, text_of,
 };
+use crate::wire::broken_off::FinishProgress;
 use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::keep_error;
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
@@ -111,6 +112,10 @@ impl GeminiDecoder {
             return Ok(keep_error(&mut self.error, Raw::checked(text), known));
         }
         Ok(Understood::Yes)
+    }
+
+    pub(in crate::wire) fn finish_progress(&self) -> FinishProgress {
+        FinishProgress { has_reason: self.finish_reason.is_some(), n_usages: self.usage_reader.n_usages() }
     }
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {

@@ -5,6 +5,7 @@ use super::types::{AnthropicMessage, MessagesDelta, MessagesEvent};
 use crate::dialect::Rules;
 use crate::event::{BlockId, Event, ProviderError, Sink};
 use crate::json_text::{NotJson, Raw, each_element, member, parse, read};
+use crate::wire::broken_off::FinishProgress;
 use crate::wire::end_of_input::EndOfInput;
 use crate::wire::error_in::keep_error;
 use crate::wire::extra_in::{ExtraNames, ExtraReader};
@@ -88,6 +89,15 @@ impl MessagesDecoder {
             _ => return Ok(keep_error(&mut self.error, Raw::checked(text), false)),
         }
         Ok(Understood::Yes)
+    }
+
+    /// Whether the protocol's own end of a reply was read.
+    pub(in crate::wire) fn is_at_end(&self) -> bool {
+        self.state == MessageState::Stopped
+    }
+
+    pub(in crate::wire) fn finish_progress(&self) -> FinishProgress {
+        FinishProgress { has_reason: self.stop_reason.is_some(), n_usages: self.usage_reader.n_usages() }
     }
 
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {

@@ -89,6 +89,11 @@ impl OllamaDecoder {
         Ok(Understood::Yes)
     }
 
+    /// Whether the protocol's own end of a reply was read.
+    pub(in crate::wire) fn is_at_end(&self) -> bool {
+        self.done
+    }
+
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         self.blocks.finish(sink);
         self.extra.finish(sink);

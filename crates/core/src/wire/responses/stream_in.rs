@@ -98,6 +98,11 @@ impl ResponsesDecoder {
         Ok(Understood::Yes)
     }
 
+    /// Whether the protocol's own end of a reply was read.
+    pub(in crate::wire) fn is_at_end(&self) -> bool {
+        self.done
+    }
+
     pub(in crate::wire) fn finish(&mut self, sink: &mut dyn Sink) -> Finished {
         let open = self.items.any_open();
         self.items.finish(sink);

@@ -11,6 +11,7 @@
 //! parse are drawn as `broken '…'`.
 
 mod block_order;
+mod broken_connections;
 mod chunking;
 mod json_contract;
 mod kept_members;
