@@ -99,7 +99,7 @@ impl Store for SqliteStore {
     }
 
     fn write(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()> {
-        SqliteStore::write(self, move |db| batch.iter().try_for_each(|row| tables::write(db, row)))
+        SqliteStore::write(self, move |db| tables::write(db, &batch))
     }
 
     fn expire(&self, before_day: i64) -> StoreFuture<'_, u64> {

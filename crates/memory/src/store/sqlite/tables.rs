@@ -122,9 +122,29 @@ fn read_reply(db: &Connection, tenant: TenantId, reply: ReplyId) -> rusqlite::Re
     Ok(Some(row))
 }
 
-pub(super) fn write(db: &Transaction<'_>, row: &WriteRow) -> rusqlite::Result<()> {
+/// Writes rows together. New rows come first, sorted: then neighbours in a table are written one after the other, which is
+/// faster. Changes and deletions follow in their order; what they concern is older than they are.
+pub(super) fn write(db: &Transaction<'_>, rows: &[WriteRow]) -> rusqlite::Result<()> {
+    let (mut replies, mut receipts) = (Vec::new(), Vec::new());
+    for row in rows {
+        match row {
+            WriteRow::Reply { row, keys } => replies.push((row, keys)),
+            WriteRow::Receipt(receipt) => receipts.push(receipt),
+            WriteRow::Touch { .. } | WriteRow::Rejected { .. } | WriteRow::Forget { .. } => (),
+        }
+    }
+    replies.sort_unstable_by_key(|(row, _)| (row.tenant, row.reply));
+    receipts.sort_unstable_by(|a, b| (a.tenant, &a.id).cmp(&(b.tenant, &b.id)));
+    write_replies(db, &replies)?;
+    write_keys(db, &replies)?;
+    write_receipts(db, &receipts)?;
+    rows.iter().try_for_each(|row| change(db, row))
+}
+
+/// Writes a row that changes or deletes others.
+fn change(db: &Transaction<'_>, row: &WriteRow) -> rusqlite::Result<()> {
     match row {
-        WriteRow::Reply { row, keys } => write_reply(db, row, keys),
+        WriteRow::Reply { .. } | WriteRow::Receipt(_) => Ok(()),
         WriteRow::Touch { tenant, reply, keys, expires } => {
             let day = day_of(*expires);
             db.prepare_cached("UPDATE reply SET expires = ?3, day = ?4 WHERE tenant = ?1 AND reply = ?2")?
@@ -141,25 +161,29 @@ pub(super) fn write(db: &Transaction<'_>, row: &WriteRow) -> rusqlite::Result<()
             .execute(params![tenant.0, reply.0, REJECTED, day_of(*expires)])
             .map(drop),
         WriteRow::Forget { tenant, reply, keys } => forget_reply(db, *tenant, *reply, keys),
-        WriteRow::Receipt(receipt) => db
-            .prepare_cached(
-                "INSERT INTO receipt (tenant, id, at, expires, day, client, model, status, repaired, body)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
-            )?
-            .execute(params![
-                receipt.tenant.0,
-                receipt.id,
-                millis(receipt.at),
-                millis(receipt.expires),
-                day_of(receipt.expires),
-                receipt.client,
-                receipt.model,
-                receipt.status,
-                receipt.repaired,
-                receipt.body
-            ])
-            .map(drop),
     }
+}
+
+fn write_receipts(db: &Transaction<'_>, receipts: &[&SealedReceipt]) -> rusqlite::Result<()> {
+    let mut insert = db.prepare_cached(
+        "INSERT INTO receipt (tenant, id, at, expires, day, client, model, status, repaired, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+    )?;
+    for receipt in receipts {
+        insert.execute(params![
+            receipt.tenant.0,
+            receipt.id,
+            millis(receipt.at),
+            millis(receipt.expires),
+            day_of(receipt.expires),
+            receipt.client,
+            receipt.model,
+            receipt.status,
+            receipt.repaired,
+            receipt.body
+        ])?;
+    }
+    Ok(())
 }
 
 fn forget_reply(db: &Transaction<'_>, tenant: TenantId, reply: ReplyId, keys: &[Key]) -> rusqlite::Result<()> {
@@ -175,43 +199,56 @@ fn forget_reply(db: &Transaction<'_>, tenant: TenantId, reply: ReplyId, keys: &[
     Ok(())
 }
 
-fn write_reply(db: &Transaction<'_>, row: &ReplyRow, keys: &[(KeyKind, Key)]) -> rusqlite::Result<()> {
-    let parts: Vec<&[u8]> = if row.body.len() > PART_BYTES { row.body.chunks(PART_BYTES).collect() } else { vec![] };
-    let whole = parts.is_empty().then_some(&row.body);
-    db.prepare_cached(
+fn write_replies(db: &Transaction<'_>, replies: &[(&ReplyRow, &Vec<(KeyKind, Key)>)]) -> rusqlite::Result<()> {
+    let mut insert = db.prepare_cached(
         "INSERT INTO reply (tenant, reply, conv, parent, dialect, model, issuer, status, created, expires, day, codec,
                             keyid, size, parts, body)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING",
-    )?
-    .execute(params![
-        row.tenant.0,
-        row.reply.0,
-        row.conversation.0,
-        row.parent.map(|parent| parent.0),
-        row.dialect,
-        row.model,
-        row.issuer,
-        row.is_interrupted,
-        millis(row.created),
-        millis(row.expires),
-        row.day(),
-        row.codec,
-        KEY_VERSION,
-        row.size as i64,
-        parts.len() as i64,
-        whole
-    ])?;
-    let mut insert = db.prepare_cached(
+    )?;
+    let mut insert_part = db.prepare_cached(
         "INSERT INTO reply_part (tenant, reply, n, body) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
     )?;
-    for (n, part) in parts.iter().enumerate() {
-        insert.execute(params![row.tenant.0, row.reply.0, n as i64, part])?;
+    for (row, _) in replies {
+        let parts: Vec<&[u8]> =
+            if row.body.len() > PART_BYTES { row.body.chunks(PART_BYTES).collect() } else { vec![] };
+        let whole = parts.is_empty().then_some(&row.body);
+        insert.execute(params![
+            row.tenant.0,
+            row.reply.0,
+            row.conversation.0,
+            row.parent.map(|parent| parent.0),
+            row.dialect,
+            row.model,
+            row.issuer,
+            row.is_interrupted,
+            millis(row.created),
+            millis(row.expires),
+            row.day(),
+            row.codec,
+            KEY_VERSION,
+            row.size as i64,
+            parts.len() as i64,
+            whole
+        ])?;
+        for (n, part) in parts.iter().enumerate() {
+            insert_part.execute(params![row.tenant.0, row.reply.0, n as i64, part])?;
+        }
     }
+    Ok(())
+}
+
+fn write_keys(db: &Transaction<'_>, replies: &[(&ReplyRow, &Vec<(KeyKind, Key)>)]) -> rusqlite::Result<()> {
+    let mut keys: Vec<(TenantId, Key, ReplyId, KeyKind, i64)> = Vec::new();
+    for (row, of_reply) in replies {
+        keys.extend(of_reply.iter().map(|(kind, key)| (row.tenant, *key, row.reply, *kind, row.day())));
+    }
+    // The sort is stable: of two equal keys of a reply, the first counts.
+    keys.sort_by_key(|(tenant, key, reply, ..)| (*tenant, *key, *reply));
     let mut insert = db.prepare_cached(
         "INSERT INTO reply_key (tenant, key, reply, kind, day) VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
     )?;
-    for (kind, key) in keys {
-        insert.execute(params![row.tenant.0, key.0, row.reply.0, *kind as i64, row.day()])?;
+    for (tenant, key, reply, kind, day) in keys {
+        insert.execute(params![tenant.0, key.0, reply.0, kind as i64, day])?;
     }
     Ok(())
 }
