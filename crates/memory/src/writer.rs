@@ -23,8 +23,9 @@ use crate::unstored::UnstoredReplies;
 const GROUP_TIME: Duration = Duration::from_millis(250);
 /// The same if other processes use the database: they see receipts only in the tables.
 const SHARED_GROUP_TIME: Duration = Duration::from_millis(50);
-/// At most about this many rows are written together.
-const MAX_GROUP: usize = 4096;
+/// When a group has this many rows or bytes, it is written at once.
+const MAX_GROUP_ROWS: usize = 4096;
+const MAX_GROUP_BYTES: u64 = 8 << 20;
 /// After this time without rows, a journal whose rows are all in the tables is emptied.
 const IDLE_TIME: Duration = Duration::from_millis(200);
 const SHARED_IDLE_TIME: Duration = Duration::from_millis(1);
@@ -174,7 +175,7 @@ impl Writer {
 
     /// Counts rows as queued. False if there is no room for them.
     fn reserve(&self, rows: &[WriteRow]) -> bool {
-        let bytes: u64 = rows.iter().map(|row| row.weight() as u64).sum();
+        let bytes = weight(rows);
         let queued = self.status.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
         if queued + bytes > MAX_QUEUED_BYTES {
             self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
@@ -202,6 +203,10 @@ impl Writer {
             let _answered = done.await;
         }
     }
+}
+
+fn weight(rows: &[WriteRow]) -> u64 {
+    rows.iter().map(|row| row.weight() as u64).sum()
 }
 
 fn n_awaited(rows: &[WriteRow]) -> u64 {
@@ -235,6 +240,7 @@ struct WriterTask {
 #[derive(Default)]
 struct Group {
     rows: Vec<WriteRow>,
+    bytes: u64,
     /// How many of them are replies that are not in the journal.
     n_awaited: u64,
     journaled: Vec<(TenantId, ReplyId, JournalNumber)>,
@@ -245,6 +251,10 @@ struct Group {
 }
 
 impl Group {
+    fn is_full(&self) -> bool {
+        self.rows.len() >= MAX_GROUP_ROWS || self.bytes >= MAX_GROUP_BYTES
+    }
+
     /// Whether somebody waits for it.
     fn is_awaited(&self) -> bool {
         !self.flushed.is_empty() || self.n_awaited > 0 || self.is_urgent
@@ -254,6 +264,7 @@ impl Group {
         match job {
             WriteJob::Rows(rows, end) => {
                 self.n_awaited += n_awaited(&rows);
+                self.bytes += weight(&rows);
                 self.rows.extend(rows);
                 self.ends.push(end);
             }
@@ -263,6 +274,7 @@ impl Group {
                 if let WriteRow::Reply { row, .. } = &row {
                     self.journaled.push((row.tenant, row.reply, number));
                 }
+                self.bytes += row.weight() as u64;
                 self.rows.push(row);
             }
             WriteJob::Flush(end) => self.flushed.push(end),
@@ -311,7 +323,7 @@ impl WriterTask {
         let mut group = Group::default();
         group.add(first);
         let end = Instant::now() + group_time(self.journal.as_deref());
-        while group.rows.len() < MAX_GROUP {
+        while !group.is_full() {
             if let Ok(job) = self.queue.try_recv() {
                 group.add(job);
             } else if group.is_awaited() {
@@ -321,7 +333,7 @@ impl WriterTask {
                 group.add(job);
             }
         }
-        let Group { rows, n_awaited, journaled, ends, flushed, is_urgent: _ } = group;
+        let Group { rows, bytes, n_awaited, journaled, ends, flushed, is_urgent: _ } = group;
         let rows = Arc::new(rows);
         // While the store is down, only retries access it.
         let is_down = self.status.is_down.load(Ordering::Relaxed) && Instant::now() < *retry_at;
@@ -341,7 +353,6 @@ impl WriterTask {
             self.status.lost_rows.fetch_add(lost, Ordering::Relaxed);
             WriteEnd::StoreIsDown
         };
-        let bytes: u64 = rows.iter().map(|row| row.weight() as u64).sum();
         self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.status.queued_rows.fetch_sub(rows.len() as u64, Ordering::Relaxed);
         self.status.queued_replies.fetch_sub(n_awaited, Ordering::Relaxed);

@@ -44,17 +44,6 @@ fn long_chat(thought: &str) -> Vec<Message> {
     ]
 }
 
-/// Text that does not compress, so that it needs several parts.
-fn noise(bytes: usize) -> String {
-    let mut state = 1_u64;
-    std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        char::from(b' ' + u8::try_from((state >> 33) % 94).unwrap())
-    })
-    .take(bytes)
-    .collect()
-}
-
 async fn contract(place: &Place) {
     replies_survive(place).await;
     replicas_see_each_other(place).await;
@@ -67,7 +56,7 @@ async fn contract(place: &Place) {
 
 async fn replies_survive(place: &Place) {
     let target = Target::new("deepseek", "deepseek-v4-pro");
-    for thought in ["short".to_owned(), noise(1_500_000)] {
+    for thought in ["short".to_owned(), noise(1, 1_500_000)] {
         let original = long_chat(&thought);
         let name = format!("survivor {}", thought.len());
         let memory = place.open().await;
@@ -146,7 +135,7 @@ async fn tenants_have_a_quota(place: &Place) {
         let id = format!("call_00_x8Bq2LmVf3k{n}");
         vec![
             user(&format!("How deep is berth {n}?")),
-            assistant(vec![open_thinking(&noise(10_000)), call(&id, "depth", r#"{"berth":4}"#)]),
+            assistant(vec![open_thinking(&noise(1, 10_000)), call(&id, "depth", r#"{"berth":4}"#)]),
             result(&id, "4 m"),
         ]
     };

@@ -3,6 +3,8 @@
 #![expect(clippy::print_stdout, reason = "a property prints how often it restored something")]
 
 mod contract;
+mod durability;
+mod faulty_store;
 mod never_wrong;
 mod postgres_server;
 mod recorded;

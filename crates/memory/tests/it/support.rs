@@ -201,3 +201,14 @@ pub(super) fn without_thinking(message: &Message) -> Message {
 pub(super) fn all_without_thinking(messages: &[Message]) -> Vec<Message> {
     messages.iter().map(without_thinking).collect()
 }
+
+/// Text that does not compress, so that it needs several parts.
+pub(super) fn noise(seed: u64, bytes: usize) -> String {
+    let mut state = seed;
+    std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        char::from(b' ' + u8::try_from((state >> 33) % 94).unwrap())
+    })
+    .take(bytes)
+    .collect()
+}
