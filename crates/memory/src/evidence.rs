@@ -57,6 +57,8 @@ impl fmt::Display for Evidence {
 pub(crate) struct Candidates {
     pub(crate) by_id: HashMap<ReplyId, SharedReply>,
     by_key: HashMap<Key, Vec<(KeyKind, ReplyId)>>,
+    /// Keys of replies that exist and cannot be read.
+    unreadable: HashSet<Key>,
 }
 
 impl Candidates {
@@ -71,8 +73,16 @@ impl Candidates {
         }
     }
 
-    /// The replies of a key. None if there are too many to read.
+    /// Notes that a reply of this key cannot be read.
+    pub(crate) fn add_unreadable(&mut self, key: Key) {
+        self.unreadable.insert(key);
+    }
+
+    /// The replies of a key. None if one cannot be read, or if there are too many.
     fn of(&self, key: Key, kind: KeyKind) -> Option<Vec<SharedReply>> {
+        if self.unreadable.contains(&key) {
+            return None;
+        }
         let Some(matches) = self.by_key.get(&key) else { return Some(Vec::new()) };
         if matches.len() > MAX_CANDIDATES {
             return None;
@@ -86,7 +96,7 @@ impl Candidates {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Resolution {
     Found(FoundReply),
-    /// Several replies with different thinking. Empty if there are too many.
+    /// Several replies with different thinking. Empty if there are too many, or if one cannot be read.
     Ambiguous(Vec<SharedReply>),
     Unknown,
 }
@@ -117,7 +127,7 @@ pub(crate) struct TurnToFind<'a> {
 }
 
 impl TurnToFind<'_> {
-    /// The replies of its key of this kind. None if there are too many to read.
+    /// The replies of its key of this kind. None if not all of them can be read.
     fn of(&self, candidates: &Candidates, kind: KeyKind) -> Option<Vec<SharedReply>> {
         let key = self.lookup.iter().find(|(known, _)| *known == kind);
         key.map_or(Some(Vec::new()), |(_, key)| candidates.of(*key, kind))

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use aside_core::block::Time;
 use aside_core::{Dialects, Request};
-use tokio::time::timeout;
 
 use crate::cache::ReplyCache;
 use crate::error::StoreError;
@@ -23,12 +22,12 @@ use crate::reply_id::ReplyId;
 use crate::restore::{RestorePlan, Restored, WantedKey};
 use crate::spill::Spill;
 use crate::state::StoreState;
-use crate::store::{Durability, FindQuery, SqliteStore, Store, TenantRow, WriteRow, day_of};
+use crate::store::{Durability, FindQuery, ReplyRow, SqliteStore, Store, TenantRow, WriteRow, day_of};
 use crate::store_key::StoreKey;
 use crate::stored_reply::{DAY, SharedReply, StoredReply};
 use crate::tenant::{Sealer, Tenant, TenantId};
-use crate::unstored::UnstoredReplies;
-use crate::writer::{Writer, WriterFiles};
+use crate::unstored::UnstoredMatch;
+use crate::writer::{WriteEnd, Writer, WriterFiles};
 
 /// Ambiguous turns are decided by replies that later turns name. Each round of
 /// them is one more look-up.
@@ -56,7 +55,6 @@ pub(crate) struct MemoryInner {
     key: Mutex<StoreKey>,
     retention: Duration,
     deadline: Duration,
-    read_deadline: Duration,
     cache: Arc<ReplyCache>,
     tenants: Mutex<HashMap<String, Arc<Tenant>>>,
     dialects: Arc<Dialects>,
@@ -67,13 +65,6 @@ pub(crate) struct Backend {
     pub(crate) writer: Writer,
     /// Everything that a request waits for goes through it.
     pub(crate) reads: Arc<ReadGate>,
-}
-
-/// Whether replies are on their way to the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unwritten {
-    None,
-    Some,
 }
 
 /// Whether the store works, for metrics and health checks.
@@ -138,7 +129,6 @@ impl Memory {
             key: Mutex::new(options.key),
             retention: options.retention,
             deadline: options.deadline,
-            read_deadline: options.read_deadline,
             cache: Arc::new(ReplyCache::new(options.cache_bytes)),
             tenants: Mutex::default(),
             dialects,
@@ -232,14 +222,8 @@ impl Memory {
         let plan = RestorePlan::new(tenant, request, session);
         let (keys, replies) = plan.wanted();
         let mut lookup = LookUp { memory: self, tenant, candidates: Candidates::default(), state: StoreState::None };
-        let unwritten = self.unwritten();
         lookup.find(&keys, &replies).await;
         let mut resolved = plan.resolve(&lookup.candidates);
-        // A very recent reply may still be on its way to the store.
-        if plan.is_missing_any(&resolved) && self.written_since(unwritten).await {
-            lookup.find(&keys, &replies).await;
-            resolved = plan.resolve(&lookup.candidates);
-        }
         for _ in 0..MAX_PARENT_ROUNDS {
             let parents = resolved.unread_parents(&lookup.candidates);
             if parents.is_empty() {
@@ -252,25 +236,6 @@ impl Memory {
         let restored = plan.finish(&resolved, &candidates, state);
         self.extend_life(tenant, &restored.used, now);
         restored
-    }
-
-    /// Whether replies of a moment ago are on their way. Asked before a look-up: afterwards they may have arrived
-    /// without having been found.
-    fn unwritten(&self) -> Unwritten {
-        let has_queued = |backend: &Backend| backend.writer.status.has_queued() && !backend.reads.is_down();
-        if self.inner.backend.as_ref().is_some_and(has_queued) { Unwritten::Some } else { Unwritten::None }
-    }
-
-    /// Waits for the replies that were on their way before a look-up. False if there were none, or if that takes too
-    /// long.
-    async fn written_since(&self, before: Unwritten) -> bool {
-        let (Some(backend), Unwritten::Some) = (&self.inner.backend, before) else { return false };
-        timeout(self.inner.read_deadline, backend.writer.flush()).await.is_ok()
-    }
-
-    /// Whether a reply may be missing from the store.
-    fn lags_behind(&self) -> bool {
-        self.inner.backend.as_ref().is_some_and(|backend| backend.writer.status.lags_behind())
     }
 
     /// Begins a reply to a request.
@@ -294,46 +259,46 @@ impl Memory {
 
     /// A reply by its id.
     pub async fn reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Result<Option<SharedReply>, StoreError> {
-        if let Some(cached) = self.inner.cache.by_id(tenant.id(), id).or_else(|| self.unstored_reply(tenant, id)) {
-            return Ok(Some(cached));
-        }
         let Some(backend) = &self.inner.backend else { return Ok(None) };
-        let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
-        let found = backend.reads.ask(backend.store.find(query)).await?;
-        let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
-        Ok(rows.find(|reply| reply.id == id).map(Arc::new))
+        let unstored = &backend.writer.unstored;
+        if unstored.is_forgotten(tenant.id(), id) {
+            return Ok(None);
+        }
+        let recent = self.inner.cache.by_id(tenant.id(), id).or_else(|| unstored.by_id(tenant.id(), id));
+        if recent.is_some() {
+            return Ok(recent);
+        }
+        self.find_one(tenant, FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] }).await
     }
 
     /// A reply that is in the store, or on its way there. Unlike
     /// [`Memory::reply`], this notices what another process has deleted.
     pub async fn stored_reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Result<Option<SharedReply>, StoreError> {
-        if let Some(unstored) = self.unstored_reply(tenant, id) {
+        let Some(backend) = &self.inner.backend else { return Ok(None) };
+        let unstored = &backend.writer.unstored;
+        if unstored.is_forgotten(tenant.id(), id) {
+            return Ok(None);
+        }
+        if let Some(unstored) = unstored.by_id(tenant.id(), id) {
             return Ok(Some(unstored));
         }
+        let is_unstored = unstored.contains(tenant.id(), id);
         let query = FindQuery { tenant: Some(tenant.id()), keys: Vec::new(), replies: vec![id] };
         let cached = || self.inner.cache.by_id(tenant.id(), id);
         match self.find_one(tenant, query).await {
-            Ok(None) if self.lags_behind() => Ok(cached()),
+            Ok(None) if is_unstored => Ok(cached()),
             Ok(found) => Ok(found),
             Err(error) => cached().map(Some).ok_or(error),
         }
     }
 
-    /// A reply that is in the journal but not in the tables yet.
-    fn unstored_reply(&self, tenant: &Arc<Tenant>, id: ReplyId) -> Option<SharedReply> {
-        self.inner.backend.as_ref()?.writer.unstored.by_id(tenant.id(), id)
-    }
-
-    /// The first reply of a query. If there is none, waits for queued writes and tries again.
+    /// The first reply that a query finds in the tables.
     async fn find_one(&self, tenant: &Arc<Tenant>, query: FindQuery) -> Result<Option<SharedReply>, StoreError> {
         let Some(backend) = &self.inner.backend else { return Ok(None) };
-        let unwritten = self.unwritten();
-        let mut found = backend.reads.ask(backend.store.find(query.clone())).await?;
-        if found.rows.is_empty() && self.written_since(unwritten).await {
-            found = backend.reads.ask(backend.store.find(query)).await?;
-        }
-        let mut rows = found.rows.into_iter().filter_map(|row| StoredReply::of_row(row, tenant));
-        Ok(rows.next().map(Arc::new))
+        let found = backend.reads.ask(backend.store.find(query)).await?;
+        let is_there = |row: &ReplyRow| !backend.writer.unstored.is_forgotten(tenant.id(), row.reply);
+        let rows = found.rows.into_iter().filter(is_there);
+        Ok(rows.filter_map(|row| StoredReply::of_row(row, tenant)).next().map(Arc::new))
     }
 
     /// The reply whose response has this id of the provider.
@@ -343,8 +308,8 @@ impl Memory {
         provider_id: &str,
     ) -> Result<Option<SharedReply>, StoreError> {
         let key = response_key(tenant, provider_id);
-        let unstored = |backend: &Backend| backend.writer.unstored.by_key(tenant.id(), key).pop();
-        if let Some((_, reply)) = self.inner.backend.as_ref().and_then(unstored) {
+        let unstored = |backend: &Backend| backend.writer.unstored.by_keys(tenant.id(), [key]).pop()?.reply;
+        if let Some(reply) = self.inner.backend.as_ref().and_then(unstored) {
             return Ok(Some(reply));
         }
         let query = FindQuery { tenant: Some(tenant.id()), keys: vec![key], replies: Vec::new() };
@@ -354,12 +319,19 @@ impl Memory {
     /// Deletes a reply.
     pub async fn forget_reply(&self, tenant: &Arc<Tenant>, reply: &StoredReply) -> Result<(), StoreError> {
         let Some(backend) = &self.inner.backend else { return Ok(()) };
+        let unstored = &backend.writer.unstored;
+        unstored.forget(tenant.id(), reply.id);
         self.inner.cache.remove(tenant.id(), reply.id);
         let keys = reply.keys.iter().map(|(_, key)| *key).collect();
         let row = WriteRow::Forget { tenant: tenant.id(), reply: reply.id, keys };
-        // While the store is down, the deletion waits in the file like everything else.
-        let _queued = backend.writer.write(vec![row]).await;
-        Ok(())
+        match backend.writer.write(vec![row]).await {
+            // While the store is down, the deletion waits in the file like everything else.
+            Ok(WriteEnd::Stored | WriteEnd::Waiting) => Ok(()),
+            Ok(WriteEnd::Lost) | Err(_) => {
+                unstored.not_forgotten(tenant.id(), reply.id);
+                Err(StoreError::Down("there is no room for the deletion".to_owned()))
+            }
+        }
     }
 
     /// Notes that the provider refused the seals of a reply. They are not sent
@@ -368,6 +340,7 @@ impl Memory {
         let known = self.reply(tenant, reply).await?;
         let (Some(backend), Some(known)) = (&self.inner.backend, known) else { return Ok(()) };
         self.inner.cache.change(tenant.id(), reply, |reply| reply.is_rejected = true);
+        backend.writer.unstored.reject(tenant.id(), reply);
         let row = WriteRow::Rejected { tenant: tenant.id(), reply, expires: known.expires };
         drop(backend.writer.write(vec![row]));
         Ok(())
@@ -440,31 +413,29 @@ impl LookUp<'_> {
                 if backend.writer.status.is_down.load(Ordering::Relaxed) { StoreState::Down } else { StoreState::Ok };
         }
         let (cache, id) = (&self.memory.inner.cache, self.tenant.id());
-        self.find_unstored(&backend.writer.unstored, keys);
+        // This comes before the store is asked, so that a reply that is stored in the meantime is found there.
+        let recent = backend.writer.unstored.by_keys(id, keys.iter().map(|wanted| wanted.key));
         let mut query = FindQuery { tenant: Some(id), ..FindQuery::default() };
         for wanted in keys {
             let cached = if wanted.is_unique { cache.by_unique_key(id, wanted.key) } else { None };
             match cached {
                 Some(reply) => {
                     self.candidates.add_match(wanted.key, wanted.kind, reply.id);
-                    self.candidates.add_reply(reply);
+                    self.add_reply(reply);
                 }
                 None => query.keys.push(wanted.key),
             }
         }
         for reply in replies {
-            match cache.by_id(id, *reply) {
-                Some(reply) => self.candidates.add_reply(reply),
-                None => match backend.writer.unstored.by_id(id, *reply) {
-                    Some(reply) => self.candidates.add_reply(reply),
-                    None => query.replies.push(*reply),
-                },
+            match cache.by_id(id, *reply).or_else(|| backend.writer.unstored.by_id(id, *reply)) {
+                Some(reply) => self.add_reply(reply),
+                None => query.replies.push(*reply),
             }
         }
-        if query.keys.is_empty() && query.replies.is_empty() {
-            return;
-        }
         let unique: Vec<WantedKey> = keys.iter().filter(|wanted| wanted.is_unique).copied().collect();
+        if query.keys.is_empty() && query.replies.is_empty() {
+            return self.add_recent(recent);
+        }
         match backend.reads.ask(backend.store.find(query)).await {
             Ok(found) => {
                 for (key, kind, reply) in &found.matches {
@@ -475,26 +446,37 @@ impl LookUp<'_> {
                     let Some(reply) = StoredReply::of_row(row, self.tenant) else { continue };
                     let reply = Arc::new(reply);
                     self.keep(&reply, &found.matches, &unique);
-                    self.candidates.add_reply(reply);
+                    self.add_reply(reply);
                 }
+                self.add_recent(recent);
             }
-            Err(_) => self.state = StoreState::Down,
+            Err(_) => {
+                self.state = StoreState::Down;
+                // Of the other keys, the tables may have more replies.
+                let is_unique = |recent: &UnstoredMatch| unique.iter().any(|wanted| wanted.key == recent.key);
+                self.add_recent(recent.into_iter().filter(is_unique).collect());
+            }
         }
     }
 
-    /// Adds what is not in the tables yet. This comes before the store is asked, so that a reply that is stored in the
-    /// meantime is found there.
-    fn find_unstored(&mut self, unstored: &UnstoredReplies, keys: &[WantedKey]) {
-        if unstored.is_empty() {
-            return;
+    fn add_reply(&mut self, reply: SharedReply) {
+        let backend = self.memory.inner.backend.as_ref();
+        if backend.is_none_or(|backend| !backend.writer.unstored.is_forgotten(self.tenant.id(), reply.id)) {
+            self.candidates.add_reply(reply);
         }
-        let (cache, id) = (&self.memory.inner.cache, self.tenant.id());
-        for wanted in keys {
-            for (kind, reply) in unstored.by_key(id, wanted.key) {
-                self.candidates.add_match(wanted.key, kind, reply.id);
-                // The cache knows whether its seals were refused.
-                self.candidates.add_reply(cache.by_id(id, reply.id).unwrap_or(reply));
+    }
+
+    /// Adds what was not in the tables before they were asked.
+    fn add_recent(&mut self, recent: Vec<UnstoredMatch>) {
+        for UnstoredMatch { key, kind, id, reply } in recent {
+            // The cache knows whether its seals were refused.
+            let reply = self.memory.inner.cache.by_id(self.tenant.id(), id).or(reply);
+            match reply {
+                Some(reply) => self.add_reply(reply),
+                None if self.candidates.by_id.contains_key(&id) => (),
+                None => self.candidates.add_unreadable(key),
             }
+            self.candidates.add_match(key, kind, id);
         }
     }
 

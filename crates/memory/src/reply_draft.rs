@@ -167,7 +167,7 @@ impl PendingWrite {
             Pending::Durable => StoreState::Ok,
             Pending::Waiting { done, until } => match timeout_at(until, done).await {
                 Ok(Ok(WriteEnd::Stored)) => StoreState::Ok,
-                Ok(Ok(WriteEnd::StoreIsDown) | Err(_)) => StoreState::Down,
+                Ok(Ok(WriteEnd::Waiting | WriteEnd::Lost) | Err(_)) => StoreState::Down,
                 Err(_) => StoreState::Late,
             },
         }

@@ -242,12 +242,6 @@ impl<'a> RestorePlan<'a> {
         resolutions
     }
 
-    /// Whether a turn lacks its thinking and no reply fits it.
-    pub(crate) fn is_missing_any(&self, resolved: &ResolvedTurns) -> bool {
-        let is_unknown = |at: usize| matches!(resolved.any.get(&at), Some(Resolution::Unknown));
-        self.turns.iter().enumerate().any(|(at, turn)| turn.lacks && is_unknown(at))
-    }
-
     /// Puts everything back.
     pub(crate) fn finish(self, resolved: &ResolvedTurns, candidates: &Candidates, store: StoreState) -> Restored {
         let mut changes = Changes::default();

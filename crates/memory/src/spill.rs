@@ -56,29 +56,45 @@ impl Spill {
         self.rows
     }
 
-    /// Adds rows. Returns how many were lost because the file is full or cannot be
-    /// written.
-    pub(crate) fn add(&mut self, rows: &[WriteRow]) -> u64 {
-        let added = self.try_add(rows).unwrap_or(0);
-        rows.len() as u64 - added
+    /// Adds rows. Returns which of them are in the file; it may be full, or not be writable.
+    pub(crate) fn add(&mut self, rows: &[WriteRow]) -> Vec<bool> {
+        if rows.is_empty() {
+            return Vec::new();
+        }
+        self.try_add(rows).unwrap_or_else(|_| vec![false; rows.len()])
     }
 
-    fn try_add(&mut self, rows: &[WriteRow]) -> rusqlite::Result<u64> {
-        let (mut added, mut bytes) = (0, 0);
+    fn try_add(&mut self, rows: &[WriteRow]) -> rusqlite::Result<Vec<bool>> {
+        let (mut n_added, mut bytes) = (0, 0);
         let transaction = self.db.transaction()?;
+        let mut added = Vec::with_capacity(rows.len());
         for row in rows {
-            let Ok(json) = serde_json::to_string(row) else { continue };
-            if self.bytes + bytes + json.len() as u64 > self.max_bytes {
-                continue;
+            let json = serde_json::to_string(row).ok();
+            let fits = |json: &String| self.bytes + bytes + json.len() as u64 <= self.max_bytes;
+            let json = json.filter(fits);
+            added.push(json.is_some());
+            if let Some(json) = json {
+                transaction.execute("INSERT INTO pending (row) VALUES (?1)", [&json])?;
+                n_added += 1;
+                bytes += json.len() as u64;
             }
-            transaction.execute("INSERT INTO pending (row) VALUES (?1)", [&json])?;
-            added += 1;
-            bytes += json.len() as u64;
         }
         transaction.commit()?;
-        self.rows += added;
+        self.rows += n_added;
         self.bytes += bytes;
         Ok(added)
+    }
+
+    /// Reads all rows.
+    pub(crate) fn each(&self, mut read: impl FnMut(WriteRow)) -> rusqlite::Result<()> {
+        let mut statement = self.db.prepare("SELECT row FROM pending ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Ok(row) = serde_json::from_str(row.get_ref(0)?.as_str()?) {
+                read(row);
+            }
+        }
+        Ok(())
     }
 
     /// The oldest rows. They stay until [`Spill::remove`].

@@ -2,6 +2,7 @@
 //! journal it is written at once. If the store is down, rows wait in a bounded file, so
 //! that requests are not held up.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +12,6 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::journal::{Journal, JournalNumber};
 use crate::read_gate::ReadGate;
-use crate::reply_id::ReplyId;
 use crate::spill::Spill;
 use crate::store::{Store, WriteRow};
 use crate::stored_reply::SharedReply;
@@ -40,8 +40,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(crate) enum WriteEnd {
     /// The store has it.
     Stored,
-    /// It waits in the file, or it was lost because that is full.
-    StoreIsDown,
+    /// It waits in a file.
+    Waiting,
+    /// There was no room for it.
+    Lost,
 }
 
 /// A reply that has been queued.
@@ -72,26 +74,14 @@ enum WriteJob {
 #[derive(Debug, Default)]
 pub(crate) struct WriterStatus {
     pub(crate) is_down: AtomicBool,
-    /// Rows in memory and in the file.
+    /// Rows in memory.
     queued_rows: AtomicU64,
-    /// Those in memory that concern replies and are not in the journal.
-    queued_replies: AtomicU64,
     spilled_rows: AtomicU64,
     pub(crate) lost_rows: AtomicU64,
     queued_bytes: AtomicU64,
 }
 
 impl WriterStatus {
-    /// Whether replies are on their way to a store that works, as far as is known.
-    pub(crate) fn has_queued(&self) -> bool {
-        self.queued_replies.load(Ordering::Relaxed) > 0 && !self.is_down.load(Ordering::Relaxed)
-    }
-
-    /// Whether a reply may be missing from the store.
-    pub(crate) fn lags_behind(&self) -> bool {
-        self.queued_replies.load(Ordering::Relaxed) + self.spilled_rows.load(Ordering::Relaxed) > 0
-    }
-
     pub(crate) fn lag_rows(&self) -> u64 {
         self.queued_rows.load(Ordering::Relaxed) + self.spilled_rows.load(Ordering::Relaxed)
     }
@@ -120,6 +110,7 @@ impl Writer {
         let (jobs, queue) = mpsc::unbounded_channel();
         let status = Arc::new(WriterStatus::default());
         let unstored = Arc::new(UnstoredReplies::default());
+        files.spill.iter().for_each(|spill| note_spilled(spill, &unstored));
         let journal = files.journal.map(Arc::new);
         let task = WriterTask {
             store,
@@ -130,6 +121,7 @@ impl Writer {
             queue,
             status: Arc::clone(&status),
             pause: FIRST_PAUSE,
+            kept: VecDeque::new(),
         };
         drop(tokio::spawn(task.run()));
         Writer { jobs, status, unstored, journal }
@@ -138,15 +130,16 @@ impl Writer {
     /// Queues a reply. While the store works, it is durable at once if there is a journal.
     pub(crate) fn write_reply(&self, tenant: TenantId, reply: &SharedReply, row: WriteRow) -> QueuedReply {
         if !self.reserve(std::slice::from_ref(&row)) {
+            self.unstored.lost(tenant, reply.id, &reply.keys);
             return QueuedReply::Waiting(ended());
         }
+        // Before it is queued: the writer removes it again.
+        self.unstored.add(tenant, reply);
         let is_used = |journal: &&Arc<Journal>| !self.status.is_down.load(Ordering::Relaxed) && !journal.was_shared();
         let journal = self.journal.as_ref().filter(is_used);
         let Some((journal, number)) = journal.and_then(|journal| Some((journal, journal.append(&row)?))) else {
             return QueuedReply::Waiting(self.queue(vec![row]));
         };
-        // Before it is queued: the writer removes it again.
-        self.unstored.add(tenant, reply);
         // A process that has started in the meantime waits until the journal is empty, but the client must wait too.
         let (end, queued) = if journal.is_shared() {
             let (end, done) = oneshot::channel();
@@ -188,9 +181,8 @@ impl Writer {
 
     fn queue(&self, rows: Vec<WriteRow>) -> oneshot::Receiver<WriteEnd> {
         let (end, done) = oneshot::channel();
-        self.status.queued_replies.fetch_add(n_awaited(&rows), Ordering::Relaxed);
         if let Err(mpsc::error::SendError(WriteJob::Rows(_, end))) = self.jobs.send(WriteJob::Rows(rows, end)) {
-            let _unread = end.send(WriteEnd::StoreIsDown);
+            let _unread = end.send(WriteEnd::Lost);
         }
         done
     }
@@ -209,14 +201,20 @@ fn weight(rows: &[WriteRow]) -> u64 {
     rows.iter().map(|row| row.weight() as u64).sum()
 }
 
-fn n_awaited(rows: &[WriteRow]) -> u64 {
-    rows.iter().filter(|row| row.is_awaited()).count() as u64
+/// Notes what an earlier process has left in the file.
+fn note_spilled(spill: &Spill, unstored: &UnstoredReplies) {
+    // A file that cannot be read is reported as an outage.
+    let _unreadable = spill.each(|row| match row {
+        WriteRow::Reply { row, keys } => unstored.spilled(row.tenant, row.reply, &keys),
+        WriteRow::Forget { tenant, reply, .. } => unstored.forget(tenant, reply),
+        WriteRow::Touch { .. } | WriteRow::Rejected { .. } | WriteRow::Receipt(_) => (),
+    });
 }
 
 /// The result of rows that are not written.
 fn ended() -> oneshot::Receiver<WriteEnd> {
     let (end, done) = oneshot::channel();
-    let _unread = end.send(WriteEnd::StoreIsDown);
+    let _unread = end.send(WriteEnd::Lost);
     done
 }
 
@@ -234,17 +232,36 @@ struct WriterTask {
     queue: mpsc::UnboundedReceiver<WriteJob>,
     status: Arc<WriterStatus>,
     pause: Duration,
+    /// Rows of the journal that the store did not take, oldest first.
+    kept: VecDeque<WrittenGroup>,
 }
+
+/// Rows that were given to the store together.
+#[derive(Default)]
+struct WrittenGroup {
+    rows: Arc<Vec<WriteRow>>,
+    /// For each row, the journal's file that has it.
+    numbers: Vec<Option<JournalNumber>>,
+    bytes: u64,
+}
+
+impl WrittenGroup {
+    fn push(&mut self, row: WriteRow, number: JournalNumber) {
+        self.bytes += row.weight() as u64;
+        Arc::make_mut(&mut self.rows).push(row);
+        self.numbers.push(Some(number));
+    }
+}
+
+/// Rows with the journal's files that have them, if any.
+type GroupedRows = Vec<(WriteRow, Option<JournalNumber>)>;
 
 /// Rows that are written together, and who waits for them.
 #[derive(Default)]
 struct Group {
-    rows: Vec<WriteRow>,
+    rows: GroupedRows,
     bytes: u64,
-    /// How many of them are replies that are not in the journal.
-    n_awaited: u64,
-    journaled: Vec<(TenantId, ReplyId, JournalNumber)>,
-    /// Somebody waits for one of those.
+    /// Somebody waits for one of them.
     is_urgent: bool,
     ends: Vec<oneshot::Sender<WriteEnd>>,
     flushed: Vec<oneshot::Sender<()>>,
@@ -257,25 +274,22 @@ impl Group {
 
     /// Whether somebody waits for it.
     fn is_awaited(&self) -> bool {
-        !self.flushed.is_empty() || self.n_awaited > 0 || self.is_urgent
+        !self.flushed.is_empty() || self.is_urgent
     }
 
     fn add(&mut self, job: WriteJob) {
         match job {
             WriteJob::Rows(rows, end) => {
-                self.n_awaited += n_awaited(&rows);
+                self.is_urgent |= rows.iter().any(WriteRow::is_awaited);
                 self.bytes += weight(&rows);
-                self.rows.extend(rows);
+                self.rows.extend(rows.into_iter().map(|row| (row, None)));
                 self.ends.push(end);
             }
             WriteJob::Journaled { row, number, end } => {
                 self.is_urgent |= end.is_some();
                 self.ends.extend(end);
-                if let WriteRow::Reply { row, .. } = &row {
-                    self.journaled.push((row.tenant, row.reply, number));
-                }
                 self.bytes += row.weight() as u64;
-                self.rows.push(row);
+                self.rows.push((row, Some(number)));
             }
             WriteJob::Flush(end) => self.flushed.push(end),
         }
@@ -287,11 +301,11 @@ impl WriterTask {
         self.publish();
         let mut retry_at = Instant::now();
         loop {
-            let has_spilled = self.spill.as_ref().is_some_and(|spill| spill.len() > 0);
+            let has_waiting = self.has_waiting();
             let has_old_rows = self.journal.as_ref().is_some_and(|journal| journal.can_be_emptied());
             let empty_at = Instant::now() + self.idle_time();
             let next = self.queue.recv();
-            let job = match (has_spilled, has_old_rows) {
+            let job = match (has_waiting, has_old_rows) {
                 (true, _) => timeout_at(retry_at, next).await,
                 (false, true) => timeout_at(empty_at, next).await,
                 (false, false) => Ok(next.await),
@@ -300,12 +314,12 @@ impl WriterTask {
                 Ok(Some(job)) => {
                     self.write_group(job, &mut retry_at).await;
                     // Under constant load, the old rows must be written too.
-                    if has_spilled && Instant::now() >= retry_at {
-                        self.write_spilled(&mut retry_at).await;
+                    if has_waiting && Instant::now() >= retry_at {
+                        self.write_waiting(&mut retry_at).await;
                     }
                 }
                 Ok(None) => return,
-                Err(_) if has_spilled => self.write_spilled(&mut retry_at).await,
+                Err(_) if has_waiting => self.write_waiting(&mut retry_at).await,
                 Err(_) => self.journal.iter().for_each(|journal| journal.empty()),
             }
             self.publish();
@@ -333,34 +347,24 @@ impl WriterTask {
                 group.add(job);
             }
         }
-        let Group { rows, bytes, n_awaited, journaled, ends, flushed, is_urgent: _ } = group;
-        let rows = Arc::new(rows);
+        let Group { rows, bytes, ends, flushed, is_urgent: _ } = group;
+        let (rows, numbers): (Vec<WriteRow>, Vec<Option<JournalNumber>>) = rows.into_iter().unzip();
+        let group = WrittenGroup { rows: Arc::new(rows), numbers, bytes };
         // While the store is down, only retries access it.
         let is_down = self.status.is_down.load(Ordering::Relaxed) && Instant::now() < *retry_at;
-        let outcome = if rows.is_empty() {
+        let outcome = if group.rows.is_empty() {
             WriteEnd::Stored
-        } else if !is_down && self.store.write(Arc::clone(&rows)).await.is_ok() {
+        } else if !is_down && self.store.write(Arc::clone(&group.rows)).await.is_ok() {
             self.came_up();
+            self.is_stored(&group);
             WriteEnd::Stored
         } else {
             if !is_down {
                 self.went_down(retry_at);
             }
-            let lost = match &mut self.spill {
-                Some(spill) => spill.add(&rows),
-                None => rows.len() as u64,
-            };
-            self.status.lost_rows.fetch_add(lost, Ordering::Relaxed);
-            WriteEnd::StoreIsDown
+            self.keep(group)
         };
-        self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.status.queued_rows.fetch_sub(rows.len() as u64, Ordering::Relaxed);
-        self.status.queued_replies.fetch_sub(n_awaited, Ordering::Relaxed);
         self.publish();
-        for (tenant, reply, number) in journaled {
-            self.unstored.remove(tenant, reply);
-            self.journal.iter().for_each(|journal| journal.stored(number));
-        }
         for end in ends {
             let _unread = end.send(outcome);
         }
@@ -369,8 +373,81 @@ impl WriterTask {
         }
     }
 
-    /// Moves the oldest rows of the file into the store.
-    async fn write_spilled(&mut self, retry_at: &mut Instant) {
+    /// Notes that the tables have a group.
+    fn is_stored(&self, group: &WrittenGroup) {
+        self.unqueue(group.rows.len(), group.bytes);
+        self.are_stored(&group.rows);
+        for number in group.numbers.iter().flatten() {
+            self.journal.iter().for_each(|journal| journal.stored(*number));
+        }
+    }
+
+    fn are_stored(&self, rows: &[WriteRow]) {
+        for row in rows {
+            match row {
+                WriteRow::Reply { row, .. } => self.unstored.remove(row.tenant, row.reply),
+                WriteRow::Forget { tenant, reply, .. } => self.unstored.deleted(*tenant, *reply),
+                WriteRow::Touch { .. } | WriteRow::Rejected { .. } | WriteRow::Receipt(_) => (),
+            }
+        }
+    }
+
+    fn unqueue(&self, rows: usize, bytes: u64) {
+        self.status.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.status.queued_rows.fetch_sub(rows as u64, Ordering::Relaxed);
+    }
+
+    /// Keeps a group that the store did not take. Rows in the journal stay there and in memory: their clients were told
+    /// that they are durable. All others go to the spill file.
+    fn keep(&mut self, group: WrittenGroup) -> WriteEnd {
+        let mut journaled = WrittenGroup::default();
+        let mut others = Vec::new();
+        for (row, number) in Arc::unwrap_or_clone(group.rows).into_iter().zip(group.numbers) {
+            match number {
+                Some(number) => journaled.push(row, number),
+                None => others.push(row),
+            }
+        }
+        self.unqueue(others.len(), weight(&others));
+        if !journaled.numbers.is_empty() {
+            self.kept.push_back(journaled);
+        }
+        let are_kept = match &mut self.spill {
+            Some(spill) => spill.add(&others),
+            None => vec![false; others.len()],
+        };
+        let mut outcome = WriteEnd::Waiting;
+        for (row, is_kept) in others.iter().zip(are_kept) {
+            if !is_kept {
+                self.status.lost_rows.fetch_add(1, Ordering::Relaxed);
+                outcome = WriteEnd::Lost;
+            }
+            if let WriteRow::Reply { row, keys } = row {
+                let note = if is_kept { UnstoredReplies::spilled } else { UnstoredReplies::lost };
+                note(&self.unstored, row.tenant, row.reply, keys);
+            }
+        }
+        outcome
+    }
+
+    /// Whether rows wait for the store to come back.
+    fn has_waiting(&self) -> bool {
+        !self.kept.is_empty() || self.spill.as_ref().is_some_and(|spill| spill.len() > 0)
+    }
+
+    /// Moves the oldest rows that wait into the store.
+    async fn write_waiting(&mut self, retry_at: &mut Instant) {
+        if let Some(group) = self.kept.pop_front() {
+            if self.store.write(Arc::clone(&group.rows)).await.is_ok() {
+                self.is_stored(&group);
+                self.came_up();
+                *retry_at = Instant::now();
+            } else {
+                self.kept.push_front(group);
+                self.went_down(retry_at);
+            }
+            return;
+        }
         let Some(spill) = &mut self.spill else { return };
         let Ok(batch) = spill.oldest() else {
             self.went_down(retry_at);
@@ -378,10 +455,15 @@ impl WriterTask {
         };
         if self.store.write(Arc::clone(&batch.rows)).await.is_err() || spill.remove(&batch).is_err() {
             self.went_down(retry_at);
-        } else {
-            self.came_up();
-            *retry_at = Instant::now();
+            return;
         }
+        let is_empty = spill.len() == 0;
+        self.are_stored(&batch.rows);
+        if is_empty {
+            self.unstored.spill_is_empty();
+        }
+        self.came_up();
+        *retry_at = Instant::now();
     }
 
     fn came_up(&mut self) {

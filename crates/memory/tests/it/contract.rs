@@ -348,10 +348,3 @@ async fn g7_a_stopped_postgresql_stops_no_traffic_and_loses_nothing() {
     let messages = target.restored_messages(&memory, &tenant, &all_without_thinking(&chat(3))).await;
     assert_eq!(messages[1].thinking_text().as_deref(), Some("thought 3"), "late, but stored");
 }
-
-/// Waits for a condition, however long it takes.
-async fn wait_until(is_true: impl Fn() -> bool) {
-    while !is_true() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}

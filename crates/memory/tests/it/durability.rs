@@ -1,9 +1,10 @@
 //! What a client was told is durable stays so, whatever happens to the store and to the process.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use aside_core::Message;
-use aside_memory::{Memory, MemoryOptions, PendingWrite, StoreKey, Tenant};
+use aside_memory::{Durability, Memory, MemoryOptions, Outcome, PendingWrite, StoreKey, Tenant};
 
 use super::faulty_store::FaultyStore;
 use super::support::*;
@@ -30,6 +31,18 @@ async fn finish(memory: &Memory, tenant: &Arc<Tenant>, chat: &[Message]) -> Pend
     memory.begin(tenant, &restored).finish(reply, NOW)
 }
 
+/// Runs a part of a test like a process that is killed at its end: all its tasks stop where they are.
+fn process<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(work)
+}
+
+/// What happens to the reply of a chat whose client lost the thought.
+async fn outcome(memory: &Memory, tenant: &Arc<Tenant>, chat: &[Message]) -> Outcome {
+    let target = Target::new("deepseek", "deepseek-v4-pro");
+    target.restore(memory, tenant, &all_without_thinking(chat), None).await.turns[0].outcome
+}
+
 #[tokio::test]
 async fn g7_a_group_is_written_before_it_takes_much_memory() {
     let (folder, key) = (Folder::new("group-bytes"), StoreKey::generate());
@@ -49,5 +62,91 @@ async fn g7_a_group_is_written_before_it_takes_much_memory() {
     assert_eq!(batches.iter().sum::<usize>(), 100, "{batches:?}");
     // 8 MiB, and the reply that completes them.
     assert!(batches.iter().all(|rows| *rows <= (8 << 20) / 200_000 + 1), "{batches:?}");
-    drop(finish(&memory, &tenant, &chat("last", "thought")).await);
+}
+
+#[test]
+fn g7_a_reply_that_waits_for_the_store_makes_an_equal_one_ambiguous() {
+    let (folder, key) = (Folder::new("waiting"), StoreKey::generate());
+    let path = folder.0.join("gateway.db");
+    // Without a journal and without a cache, so that nothing else knows the reply.
+    let options = folder.options(&key).with_durability(Durability::Power).with_cache_bytes(0);
+    let (first, second) = (chat("How deep?", "thought 1"), chat("How deep?", "thought 2"));
+    process(async {
+        let store = FaultyStore::holding(&path);
+        let memory = open_on(&store, options.clone()).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        store.gate.add_permits(1);
+        assert_eq!(finish(&memory, &tenant, &first).await.durable().await.as_str(), "ok");
+        assert_eq!(outcome(&memory, &tenant, &first).await, Outcome::Restored);
+        let pending = finish(&memory, &tenant, &second).await;
+        assert_eq!(outcome(&memory, &tenant, &first).await, Outcome::Ambiguous, "the second is in the queue");
+        store.fail_writes(true);
+        store.gate.close();
+        assert_eq!(pending.durable().await.as_str(), "down");
+        assert_eq!(outcome(&memory, &tenant, &first).await, Outcome::Ambiguous, "it is in the spill file");
+    });
+    process(async {
+        let store = FaultyStore::open(&path);
+        store.fail_writes(true);
+        let memory = open_on(&store, options.clone()).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        assert_eq!(outcome(&memory, &tenant, &first).await, Outcome::Ambiguous, "also after a restart");
+        store.fail_writes(false);
+        wait_until(|| memory.health().lag_rows == 0).await;
+        assert_eq!(outcome(&memory, &tenant, &first).await, Outcome::Ambiguous, "both are in the tables");
+        let lost = chat("Where?", "thought 3");
+        store.fail_writes(true);
+        assert_eq!(finish(&memory, &tenant, &lost).await.durable().await.as_str(), "down");
+        assert_eq!(outcome(&memory, &tenant, &lost).await, Outcome::Ambiguous, "it exists and cannot be read");
+    });
+}
+
+#[test]
+fn g7_a_reply_in_memory_proves_nothing_while_the_tables_cannot_be_read() {
+    let (folder, key) = (Folder::new("unreadable"), StoreKey::generate());
+    let path = folder.0.join("gateway.db");
+    process(async {
+        let store = FaultyStore::holding(&path);
+        let memory = open_on(&store, folder.options(&key).with_cache_bytes(0)).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        let second = chat("How deep?", "thought 2");
+        assert_eq!(finish(&memory, &tenant, &second).await.durable().await.as_str(), "ok");
+        assert_eq!(outcome(&memory, &tenant, &second).await, Outcome::Restored);
+        store.reads_fail.store(true, Ordering::SeqCst);
+        assert_eq!(outcome(&memory, &tenant, &second).await, Outcome::Unknown, "the tables may have an equal one");
+    });
+}
+
+#[test]
+fn g7_a_durable_reply_stays_in_the_journal_while_nothing_else_takes_it() {
+    for ends_well in [false, true] {
+        let (folder, key) = (Folder::new("kept"), StoreKey::generate());
+        let path = folder.0.join("gateway.db");
+        let options = folder.options(&key).with_spill(folder.0.join("spill"), 100).with_cache_bytes(0);
+        let (durable, other) = (chat("How deep?", "thought"), chat("Where?", "thought 2"));
+        process(async {
+            let store = FaultyStore::open(&path);
+            let memory = open_on(&store, options.clone()).await;
+            let tenant = memory.tenant("local", NOW).await.unwrap();
+            store.fail_writes(true);
+            for (chat, state) in [(&durable, "ok"), (&other, "down")] {
+                let pending = finish(&memory, &tenant, chat).await;
+                memory.flush().await;
+                assert_eq!(pending.durable().await.as_str(), state);
+            }
+            assert_eq!((memory.health().lost_rows, memory.health().lag_rows), (1, 1), "the spill file is full");
+            assert_eq!(outcome(&memory, &tenant, &durable).await, Outcome::Restored);
+            assert_eq!(outcome(&memory, &tenant, &other).await, Outcome::Ambiguous, "it was lost");
+            if ends_well {
+                store.fail_writes(false);
+                wait_until(|| memory.health().lag_rows == 0).await;
+                assert_eq!(outcome(&memory, &tenant, &durable).await, Outcome::Restored);
+            }
+        });
+        process(async {
+            let memory = open_on(&FaultyStore::open(&path), options.clone()).await;
+            let tenant = memory.tenant("local", NOW).await.unwrap();
+            assert_eq!(outcome(&memory, &tenant, &durable).await, Outcome::Restored, "{ends_well}");
+        });
+    }
 }

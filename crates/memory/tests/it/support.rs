@@ -212,3 +212,10 @@ pub(super) fn noise(seed: u64, bytes: usize) -> String {
     .take(bytes)
     .collect()
 }
+
+/// Waits for a condition, however long it takes.
+pub(super) async fn wait_until(is_true: impl Fn() -> bool) {
+    while !is_true() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
