@@ -36,6 +36,7 @@ mod stored_reply;
 mod tables;
 mod tenant;
 mod unstored;
+mod write_queue;
 mod writer;
 
 pub use error::StoreError;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use crate::journal::{Journal, JournalNumber};
@@ -17,15 +17,13 @@ use crate::store::{Store, WriteRow};
 use crate::stored_reply::SharedReply;
 use crate::tenant::TenantId;
 use crate::unstored::UnstoredReplies;
+use crate::write_queue::{JobQueue, JobSender, MAX_GROUP_BYTES, MAX_GROUP_JOBS, Urgency, write_queue};
 
 /// How long rows may wait for others if no client waits for them. All others are written at once, together with everything that
 /// has arrived while the write before it ran.
 const GROUP_TIME: Duration = Duration::from_millis(250);
 /// The same if other processes use the database: they see receipts only in the tables.
 const SHARED_GROUP_TIME: Duration = Duration::from_millis(50);
-/// When a group has this many rows or bytes, it is written at once.
-const MAX_GROUP_ROWS: usize = 4096;
-const MAX_GROUP_BYTES: u64 = 8 << 20;
 /// After this time without rows, a journal whose rows are all in the tables is emptied.
 const IDLE_TIME: Duration = Duration::from_millis(200);
 const SHARED_IDLE_TIME: Duration = Duration::from_millis(1);
@@ -90,7 +88,7 @@ impl WriterStatus {
 /// Sends rows to the writer's task.
 #[derive(Clone)]
 pub(crate) struct Writer {
-    jobs: mpsc::UnboundedSender<WriteJob>,
+    jobs: JobSender<WriteJob>,
     pub(crate) status: Arc<WriterStatus>,
     pub(crate) unstored: Arc<UnstoredReplies>,
     journal: Option<Arc<Journal>>,
@@ -107,7 +105,7 @@ pub(crate) struct WriterFiles {
 
 impl Writer {
     pub(crate) fn start(store: Arc<dyn Store>, files: WriterFiles, reads: Arc<ReadGate>) -> Writer {
-        let (jobs, queue) = mpsc::unbounded_channel();
+        let (jobs, queue) = write_queue();
         let status = Arc::new(WriterStatus::default());
         let unstored = Arc::new(UnstoredReplies::default());
         files.spill.iter().for_each(|spill| note_spilled(spill, &unstored));
@@ -147,7 +145,9 @@ impl Writer {
         } else {
             (None, QueuedReply::Durable)
         };
-        match self.jobs.send(WriteJob::Journaled { row, number, end }) {
+        let urgency = if end.is_some() { Urgency::Now } else { Urgency::CanWait };
+        let bytes = row.weight() as u64;
+        match self.jobs.send(WriteJob::Journaled { row, number, end }, bytes, urgency) {
             Ok(()) => queued,
             Err(_) => QueuedReply::Waiting(ended()),
         }
@@ -181,7 +181,9 @@ impl Writer {
 
     fn queue(&self, rows: Vec<WriteRow>) -> oneshot::Receiver<WriteEnd> {
         let (end, done) = oneshot::channel();
-        if let Err(mpsc::error::SendError(WriteJob::Rows(_, end))) = self.jobs.send(WriteJob::Rows(rows, end)) {
+        let urgency = if rows.iter().any(WriteRow::is_awaited) { Urgency::Now } else { Urgency::CanWait };
+        let bytes = weight(&rows);
+        if let Err(WriteJob::Rows(_, end)) = self.jobs.send(WriteJob::Rows(rows, end), bytes, urgency) {
             let _unread = end.send(WriteEnd::Lost);
         }
         done
@@ -190,7 +192,7 @@ impl Writer {
     /// Waits until everything queued so far was tried.
     pub(crate) async fn flush(&self) {
         let (end, done) = oneshot::channel();
-        if self.jobs.send(WriteJob::Flush(end)).is_ok() {
+        if self.jobs.send(WriteJob::Flush(end), 0, Urgency::Now).is_ok() {
             // The task answers or has ended.
             let _answered = done.await;
         }
@@ -229,7 +231,7 @@ struct WriterTask {
     journal: Option<Arc<Journal>>,
     unstored: Arc<UnstoredReplies>,
     reads: Arc<ReadGate>,
-    queue: mpsc::UnboundedReceiver<WriteJob>,
+    queue: JobQueue<WriteJob>,
     status: Arc<WriterStatus>,
     pause: Duration,
     /// Rows of the journal that the store did not take, oldest first.
@@ -269,7 +271,7 @@ struct Group {
 
 impl Group {
     fn is_full(&self) -> bool {
-        self.rows.len() >= MAX_GROUP_ROWS || self.bytes >= MAX_GROUP_BYTES
+        self.rows.len() >= MAX_GROUP_JOBS || self.bytes >= MAX_GROUP_BYTES
     }
 
     /// Whether somebody waits for it.
@@ -337,15 +339,14 @@ impl WriterTask {
         let mut group = Group::default();
         group.add(first);
         let end = Instant::now() + group_time(self.journal.as_deref());
-        while !group.is_full() {
-            if let Ok(job) = self.queue.try_recv() {
-                group.add(job);
-            } else if group.is_awaited() {
-                break;
-            } else {
-                let Ok(Some(job)) = timeout_at(end, self.queue.recv()).await else { break };
-                group.add(job);
-            }
+        if !group.is_awaited() {
+            // Whether there are enough or the time is over, what has arrived is written.
+            let _enough = timeout_at(end, self.queue.group()).await;
+        }
+        while !group.is_full()
+            && let Some(job) = self.queue.try_recv()
+        {
+            group.add(job);
         }
         let Group { rows, bytes, ends, flushed, is_urgent: _ } = group;
         let (rows, numbers): (Vec<WriteRow>, Vec<Option<JournalNumber>>) = rows.into_iter().unzip();
