@@ -257,7 +257,8 @@ fn raise_open_file_limit() {
 fn serve(arguments: &StartArguments, options: GatewayOptions) -> anyhow::Result<ExitStatus> {
     raise_open_file_limit();
     let config = options.folders.config.as_ref().map(|folder| folder.join("config.toml"));
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Connections have threads of their own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served: anyhow::Result<()> = runtime.block_on(async {
         let gateway = Arc::new(Gateway::open(options).await?);
         if arguments.check_config {
@@ -276,13 +277,11 @@ fn serve(arguments: &StartArguments, options: GatewayOptions) -> anyhow::Result<
         let follower = Arc::clone(&gateway);
         let follows = tokio::spawn(async move { follower.follow_store().await });
         aside_gateway::serve(Arc::clone(&gateway), listening, stop, stop_now).await;
-        gateway.flush().await;
         signals.abort();
         reloads.abort();
         follows.abort();
         Ok(())
     });
-    // Replies that are still running are cut off.
     runtime.shutdown_timeout(Duration::from_millis(100));
     served.map(|()| ExitStatus::Done)
 }

@@ -18,6 +18,7 @@ use aside_session::{HintedError, Overrides, UserFolders, start};
 use aside_sim::RunningSimulator;
 use tokio::sync::OnceCell;
 
+use crate::connection_threads;
 use crate::error_response::{ErrorKind, GatewayError};
 use crate::reply_shape::ClientShape;
 
@@ -46,7 +47,9 @@ pub(crate) struct Config {
     pub(crate) dialects: Arc<Dialects>,
     pub(crate) settings: Settings,
     pub(crate) serve: ServeTable,
-    pub(crate) http: Http,
+    http: Http,
+    /// Those of the threads that serve connections.
+    https: Vec<Http>,
     /// The keys of all providers in the environment and in headers.
     pub(crate) redactor: Redactor,
     tables: Vec<ProviderTable>,
@@ -105,8 +108,10 @@ impl Config {
         let mut serve = loaded.serve;
         serve.listen = options.listen.unwrap_or(serve.listen);
         serve.store = options.store.clone().unwrap_or(serve.store);
+        let timeouts = Timeouts::of(&loaded.settings);
         Ok(Config {
-            http: Http::new(Timeouts::of(&loaded.settings)),
+            http: Http::new(timeouts),
+            https: (0..connection_threads::count()).map(|_| Http::new(timeouts)).collect(),
             redactor: Redactor::new(secrets),
             dialects,
             settings: loaded.settings,
@@ -116,6 +121,11 @@ impl Config {
             shapes: Mutex::default(),
             listed: OnceCell::new(),
         })
+    }
+
+    /// The connections to providers that belong to this thread.
+    pub(crate) fn http(&self) -> &Http {
+        connection_threads::number().and_then(|number| self.https.get(number)).unwrap_or(&self.http)
     }
 
     fn providers(&self) -> Providers<'_> {

@@ -71,12 +71,12 @@ impl RequestContext {
         headers.extend(own);
         let body = Bytes::copy_from_slice(with_model(body, &endpoint.model).ok()?.as_bytes());
         let request = ForwardedRequest { method: "POST", url: &url, headers: &headers, body };
-        let mut reply = self.config.http.forward(request).await.ok()?;
+        let mut reply = self.config.http().forward(request).await.ok()?;
         if reply.status() != 200 {
             return None;
         }
         let mut answer = Vec::new();
-        while let Ok(Some(bytes)) = reply.next_bytes(&self.config.http).await {
+        while let Ok(Some(bytes)) = reply.next_bytes(self.config.http()).await {
             answer.extend_from_slice(&bytes);
             if answer.len() > 1 << 20 {
                 return None;

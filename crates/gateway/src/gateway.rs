@@ -168,7 +168,7 @@ impl Gateway {
     pub(crate) fn exchange(&self, config: &Config, target: &Target) -> Exchange {
         Exchange {
             dialects: Arc::clone(&config.dialects),
-            http: config.http.clone(),
+            http: config.http().clone(),
             redactor: target.redactor.clone(),
         }
     }

@@ -11,6 +11,7 @@ mod authentication;
 mod client;
 mod codex_catalogue;
 mod config;
+mod connection_threads;
 mod conversation_recorder;
 mod count_tokens;
 mod error_response;

@@ -149,7 +149,7 @@ impl RequestContext {
             let what = target.redactor.clean(&error.to_string()).into_owned();
             GatewayError::new(ErrorKind::UpstreamUnreachable, what)
         };
-        let mut reply = self.config.http.forward(request).await.map_err(failed)?;
+        let mut reply = self.config.http().forward(request).await.map_err(failed)?;
         let mut keys = target.redactor.stream();
         if reply.status() >= 400 && is_compressed(&reply) {
             return ReadableError::read(reply, keys).await.map(ReadableError::into_response);
@@ -158,7 +158,7 @@ impl RequestContext {
         let mut answer = GatewayResponse::new(body);
         *answer.status_mut() = reply.status().try_into().unwrap_or(axum::http::StatusCode::BAD_GATEWAY);
         answer.headers_mut().extend(reply_headers(&reply, &mut keys));
-        let http = self.config.http.clone();
+        let http = self.config.http().clone();
         tokio::spawn(async move {
             loop {
                 let Ok(next) = relay.wait_for(reply.next_bytes(&http)).await else { return };

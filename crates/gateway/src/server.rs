@@ -18,6 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::connection_threads::ConnectionThreads;
 use crate::error_response::{GatewayResponse, text_response};
 use crate::gateway::Gateway;
 
@@ -31,11 +32,12 @@ const HEADER_TIME: Duration = Duration::from_secs(30);
 /// How long to wait after `accept` failed for lack of resources.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The sockets of a gateway, bound but not served yet.
+/// The sockets of a gateway, bound but not served yet, and the threads that will serve them.
 #[derive(Debug)]
 pub struct Listening {
     main: TcpListener,
     metrics: Option<TcpListener>,
+    threads: ConnectionThreads,
 }
 
 impl Listening {
@@ -46,7 +48,9 @@ impl Listening {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
-        Ok(Listening { main, metrics })
+        let threads = ConnectionThreads::start()
+            .map_err(|error| HintedError::new(format!("the threads for connections cannot be started: {error}")))?;
+        Ok(Listening { main, metrics, threads })
     }
 
     pub fn address(&self) -> io::Result<SocketAddr> {
@@ -73,9 +77,10 @@ enum Served {
 pub async fn serve(gateway: Arc<Gateway>, listening: Listening, stop: CancellationToken, stop_now: CancellationToken) {
     let connections = TaskTracker::new();
     let n_open = Arc::new(AtomicUsize::new(0));
-    let Listening { main, metrics } = listening;
+    let Listening { main, metrics, threads } = listening;
     let accept = |listener, served| {
-        accept(Arc::clone(&gateway), listener, served, stop.clone(), connections.clone(), Arc::clone(&n_open))
+        let accepting = Accepting { listener, served, threads: &threads, connections: &connections, n_open: &n_open };
+        accepting.accept(Arc::clone(&gateway), stop.clone())
     };
     match metrics {
         Some(metrics) => drop(tokio::join!(accept(main, Served::Everything), accept(metrics, Served::Metrics))),
@@ -88,38 +93,48 @@ pub async fn serve(gateway: Arc<Gateway>, listening: Listening, stop: Cancellati
         () = tokio::time::sleep(drain) => (),
         () = stop_now.cancelled() => (),
     }
+    gateway.flush().await;
+    // Replies that are still running are cut off.
+    threads.end().await;
 }
 
-async fn accept(
-    gateway: Arc<Gateway>,
+/// A socket that connections arrive at, and where they go.
+struct Accepting<'a> {
     listener: TcpListener,
     served: Served,
-    stop: CancellationToken,
-    connections: TaskTracker,
-    n_open: Arc<AtomicUsize>,
-) {
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((socket, _)) => {
-                let connection = OpenConnection::new(&n_open);
-                if connection.n_open > gateway.config().serve.connections {
-                    // The client may already have disconnected.
-                    let _ignored = socket.try_write(TOO_MANY.as_bytes());
-                    continue;
-                }
-                let (gateway, stop) = (Arc::clone(&gateway), stop.clone());
-                connections.spawn(async move {
-                    serve_connection(gateway, socket, served, stop).await;
-                    drop(connection);
-                });
+    threads: &'a ConnectionThreads,
+    connections: &'a TaskTracker,
+    n_open: &'a Arc<AtomicUsize>,
+}
+
+impl Accepting<'_> {
+    async fn accept(self, gateway: Arc<Gateway>, stop: CancellationToken) {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                accepted = self.listener.accept() => accepted,
+            };
+            // If there is none, the client disconnected early, or resources are short; spinning would not help.
+            let Ok((socket, _)) = accepted else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let connection = OpenConnection::new(self.n_open);
+            if connection.n_open > gateway.config().serve.connections {
+                // The client may already have disconnected.
+                let _ignored = socket.try_write(TOO_MANY.as_bytes());
+                continue;
             }
-            // The client disconnected early, or resources are short; spinning would not help.
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            // The socket is waited for by the thread that serves it.
+            let Ok(socket) = socket.into_std() else { continue };
+            let (gateway, stop, served) = (Arc::clone(&gateway), stop.clone(), self.served);
+            self.threads.spawn(self.connections.track_future(async move {
+                if let Ok(socket) = TcpStream::from_std(socket) {
+                    serve_connection(gateway, socket, served, stop).await;
+                }
+                drop(connection);
+            }));
         }
     }
 }
