@@ -35,6 +35,16 @@ use crate::watched_reply::WatchedReply;
 /// How long the last frame waits for the end of the body.
 const MAX_HOLD: Duration = Duration::from_millis(50);
 
+/// Why a reply is not watched any longer.
+enum WatchEnd {
+    /// Its body has ended.
+    Complete,
+    /// The connection to the provider broke, for this reason.
+    Broken(String),
+    /// The reply has ended, but its body has not.
+    BodyOpen,
+}
+
 /// The decision about what to send to the provider.
 enum Prepared<'a> {
     /// This body.
@@ -164,7 +174,7 @@ impl Call {
         let (url, headers) = self.destination(&to);
         let bytes = shared_body(&to.finish_body(body));
         let request = ForwardedRequest { method: "POST", url: &url, headers: &headers, body: bytes };
-        self.context.config.http.forward(request).await
+        self.context.config.http().forward(request).await
     }
 
     /// The URL and the headers: the client's, with the provider's key.
@@ -307,21 +317,37 @@ impl Call {
         let mut watched = WatchedReply::new(self.decoder(), self.protocol);
         let mut held = None;
         let result = self.watch_bytes(&mut reply, &mut relay, &mut keys, &mut watched, &mut held).await;
-        // This closes the socket of an incomplete reply, so the provider stops generating.
-        drop(reply);
+        // Dropping it closes the socket of an incomplete reply, so the provider stops generating.
+        let rest = matches!(result, Ok(WatchEnd::BodyOpen)).then_some(reply);
         if let (Some(draft), Some(id)) = (&mut draft, watched.response_id.id()) {
             draft.name_response(id);
         }
-        let (ended, timing) = watched.finish();
+        let (ended, timing) = watched.finish(matches!(result, Ok(WatchEnd::Complete)));
         receipt.timing = timing;
         // In a box, so that a reply that is being sent does not keep the room for it.
         Box::pin(self.finish(ended, receipt, draft)).await;
-        if let Some(bytes) = held {
-            // The client has disconnected, so nothing is left to do.
-            let _gone = relay.send(bytes).await;
+        // If the client has disconnected, nothing is left to do.
+        let Ok(()) = relay.send(held.unwrap_or_default()).await else { return };
+        match (result, rest) {
+            (Ok(WatchEnd::Broken(why)), _) => relay.abort(&why),
+            (Ok(WatchEnd::BodyOpen), Some(rest)) => drop(self.relay_rest(rest, &mut relay, &mut keys).await),
+            (Ok(WatchEnd::Complete | WatchEnd::BodyOpen) | Err(ClientGone), _) => (),
         }
-        if let Ok(Err(why)) = result {
-            relay.abort(&why);
+    }
+
+    /// Passes on what a provider sends after the end of its reply.
+    async fn relay_rest(
+        &self,
+        mut rest: HttpReply,
+        relay: &mut Relay,
+        keys: &mut RedactedStream,
+    ) -> Result<(), ClientGone> {
+        loop {
+            match relay.wait_for(rest.next_bytes(self.context.config.http())).await? {
+                Ok(Some(bytes)) => relay.send(keys.pass(bytes)).await?,
+                // The reply was complete before.
+                Ok(None) | Err(_) => return relay.send(keys.finish().into()).await,
+            }
         }
     }
 
@@ -333,7 +359,7 @@ impl Call {
         }
     }
 
-    /// Reads and sends until the end. The last bytes stay in `held`.
+    /// Reads and sends until the end of the reply. The last bytes stay in `held`.
     async fn watch_bytes(
         &self,
         reply: &mut HttpReply,
@@ -341,13 +367,16 @@ impl Call {
         keys: &mut RedactedStream,
         watched: &mut WatchedReply,
         held: &mut Option<Bytes>,
-    ) -> Result<Result<(), String>, ClientGone> {
-        let http = &self.context.config.http;
+    ) -> Result<WatchEnd, ClientGone> {
+        let http = self.context.config.http();
         loop {
             let next = match held.is_some() && self.delivery == ReplyDelivery::Streamed {
                 false => relay.wait_for(reply.next_bytes(http)).await?,
                 true => match tokio::time::timeout(MAX_HOLD, reply.next_bytes(http)).await {
                     Ok(next) => next,
+                    // The provider keeps the body open after its last frame. The client gets that frame once the reply is
+                    // remembered.
+                    Err(_) if watched.is_at_end() => return Ok(WatchEnd::BodyOpen),
                     Err(_) => {
                         relay.send(held.take().unwrap_or_default()).await?;
                         continue;
@@ -361,16 +390,28 @@ impl Call {
                     if !rest.is_empty() {
                         relay.send(held.replace(rest.into()).unwrap_or_default()).await?;
                     }
-                    return Ok(ended.map(drop).map_err(|error| self.target.redactor.clean(&error.what).into_owned()));
+                    return Ok(match ended {
+                        Ok(_) => WatchEnd::Complete,
+                        Err(error) => WatchEnd::Broken(self.target.redactor.clean(&error.what).into_owned()),
+                    });
                 }
             };
+            if self.delivery == ReplyDelivery::Streamed && watched.is_at_end() {
+                // More than the end of the reply; it must not take the last frame along.
+                let last = held.take().unwrap_or_default();
+                *held = Some([last, keys.pass(bytes)].concat().into());
+                return Ok(WatchEnd::BodyOpen);
+            }
             if let Some(before) = held.take() {
                 relay.send(before).await?;
             }
             watched.push(&bytes);
             let bytes = keys.pass(bytes);
             let split = match self.delivery {
-                ReplyDelivery::Streamed => terminal_frame(self.protocol, &bytes),
+                // A last frame in two chunks is only known by its second half.
+                ReplyDelivery::Streamed => {
+                    terminal_frame(self.protocol, &bytes).or_else(|| watched.is_at_end().then_some(0))
+                }
                 ReplyDelivery::Whole | ReplyDelivery::WholeInList | ReplyDelivery::AsAsked => Some(0),
             };
             match split {

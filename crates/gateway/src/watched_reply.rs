@@ -33,10 +33,17 @@ impl WatchedReply {
         self.decoder.push(bytes, &mut TimedSink { fold: &mut self.fold, timing: &mut self.timing });
     }
 
-    pub(crate) fn finish(self) -> (Reply, Timing) {
+    /// Whether the provider has said that the reply ends here.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.decoder.is_at_end()
+    }
+
+    /// Ends a reply whose body was read to its end, or not.
+    pub(crate) fn finish(self, is_whole: bool) -> (Reply, Timing) {
         let WatchedReply { decoder, mut fold, mut timing, .. } = self;
+        let mut sink = TimedSink { fold: &mut fold, timing: &mut timing };
         // A body that is not understood was passed on anyway; its receipt lacks the usage.
-        let _not_understood = decoder.finish(&mut TimedSink { fold: &mut fold, timing: &mut timing });
+        let _not_understood = if is_whole { decoder.finish(&mut sink) } else { decoder.finish_broken_off(&mut sink) };
         (fold.finish(), timing)
     }
 }

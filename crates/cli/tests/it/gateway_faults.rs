@@ -58,6 +58,36 @@ fn g7_whoever_saw_the_last_frame_finds_the_thought_after_a_kill() {
 }
 
 #[test]
+fn g7_the_last_frame_waits_for_the_store_also_if_it_comes_in_parts_or_the_body_stays_open() {
+    let upstream = Upstream::start(|request| {
+        let mut steps = thinking_reply(false);
+        if request.contains("\"role\":\"tool\"") {
+            return steps;
+        }
+        if request.contains("in two parts") {
+            steps.pop();
+            steps.extend([Step::send("data: [DO"), Step::Wait, Step::send("NE]\n\n")]);
+        }
+        steps.push(Step::Wait);
+        steps
+    });
+    let config = config("faults-open-body", &upstream, PATIENT);
+    for (words, end) in [("whole", "[DONE]"), ("in two parts", "NE]")] {
+        let gateway = GatewayProcess::start(&config);
+        let mut stream = gateway.open("POST", CHAT, &[], question("up/m", words).as_bytes());
+        if words == "in two parts" {
+            stream.read_until("data: [DO");
+            upstream.release();
+        }
+        stream.read_until(end);
+        gateway.kill();
+        let gateway = GatewayProcess::start(&config);
+        let answer = gateway.post(CHAT, &follow_up("up/m", words));
+        assert_eq!((answer.status, answer.n_restored()), (200, 1), "{words}: {}", answer.text());
+    }
+}
+
+#[test]
 fn g6_a_client_that_leaves_cancels_the_request_and_what_came_is_kept() {
     let upstream = held_upstream();
     let config = config("faults-gone", &upstream, PATIENT);
