@@ -1,6 +1,6 @@
 //! The running memory: a store, a cache and a writer.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -323,7 +323,7 @@ impl Memory {
         unstored.forget(tenant.id(), reply.id);
         self.inner.cache.remove(tenant.id(), reply.id);
         let keys = reply.keys.iter().map(|(_, key)| *key).collect();
-        let row = WriteRow::Forget { tenant: tenant.id(), reply: reply.id, keys };
+        let row = WriteRow::Forget { tenant: tenant.id(), reply: reply.id, keys, expires: reply.expires };
         match backend.writer.write(vec![row]).await {
             // While the store is down, the deletion waits in the file like everything else.
             Ok(WriteEnd::Stored | WriteEnd::Waiting) => Ok(()),
@@ -531,10 +531,7 @@ async fn open_journal(database: PathBuf, store: &dyn Store) -> Result<Option<Jou
     let opened = opened.await.map_err(|error| fail(error.to_string()))?;
     let (left, journal) = opened.map_err(|error| fail(error.to_string()))?;
     for mut left in left {
-        // A tenant may have been deleted since.
-        let tenants: HashSet<TenantId> = store.tenants().await?.into_iter().map(|row| row.id).collect();
-        left.rows.retain(|row| tenants.contains(&row.tenant()));
-        store.write(Arc::new(std::mem::take(&mut left.rows))).await?;
+        store.write_late(Arc::new(std::mem::take(&mut left.rows))).await?;
         left.remove().map_err(|error| fail(error.to_string()))?;
     }
     if let Some(journal) = &journal {

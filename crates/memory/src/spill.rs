@@ -12,7 +12,11 @@ use crate::store::WriteRow;
 /// Rows that are taken out at once.
 const BATCH: usize = 64;
 
-/// A bounded queue in a SQLite file.
+/// What deletions may take beyond the limit.
+const ROOM_FOR_DELETIONS: u64 = 1 << 20;
+
+/// A bounded queue in a SQLite file. Several processes may use it, so an id is never used twice: a process that removes
+/// what it has written must not remove what another one has added.
 pub(crate) struct Spill {
     db: Connection,
     max_bytes: u64,
@@ -42,9 +46,11 @@ impl Spill {
         let db = Connection::open(path)?;
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
-        db.execute_batch("CREATE TABLE IF NOT EXISTS pending (id INTEGER PRIMARY KEY, row TEXT NOT NULL)")?;
+        db.execute_batch(
+            "CREATE TABLE IF NOT EXISTS waiting (id INTEGER PRIMARY KEY AUTOINCREMENT, row TEXT NOT NULL)",
+        )?;
         let (rows, bytes): (i64, i64) =
-            db.query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM pending", [], |row| {
+            db.query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM waiting", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
         let count = |number: i64| u64::try_from(number).unwrap_or(0);
@@ -70,11 +76,18 @@ impl Spill {
         let mut added = Vec::with_capacity(rows.len());
         for row in rows {
             let json = serde_json::to_string(row).ok();
-            let fits = |json: &String| self.bytes + bytes + json.len() as u64 <= self.max_bytes;
+            let max_bytes = match row {
+                // Its client is told that it is done.
+                WriteRow::Forget { .. } => self.max_bytes + ROOM_FOR_DELETIONS,
+                WriteRow::Reply { .. } | WriteRow::Touch { .. } | WriteRow::Rejected { .. } | WriteRow::Receipt(_) => {
+                    self.max_bytes
+                }
+            };
+            let fits = |json: &String| self.bytes + bytes + json.len() as u64 <= max_bytes;
             let json = json.filter(fits);
             added.push(json.is_some());
             if let Some(json) = json {
-                transaction.execute("INSERT INTO pending (row) VALUES (?1)", [&json])?;
+                transaction.execute("INSERT INTO waiting (row) VALUES (?1)", [&json])?;
                 n_added += 1;
                 bytes += json.len() as u64;
             }
@@ -87,7 +100,7 @@ impl Spill {
 
     /// Reads all rows.
     pub(crate) fn each(&self, mut read: impl FnMut(WriteRow)) -> rusqlite::Result<()> {
-        let mut statement = self.db.prepare("SELECT row FROM pending ORDER BY id")?;
+        let mut statement = self.db.prepare("SELECT row FROM waiting ORDER BY id")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             if let Ok(row) = serde_json::from_str(row.get_ref(0)?.as_str()?) {
@@ -100,7 +113,7 @@ impl Spill {
     /// The oldest rows. They stay until [`Spill::remove`].
     pub(crate) fn oldest(&self) -> Result<SpilledRows, StoreError> {
         let down = |error: rusqlite::Error| StoreError::Down(error.to_string());
-        let mut statement = self.db.prepare_cached("SELECT id, row FROM pending ORDER BY id LIMIT ?1").map_err(down)?;
+        let mut statement = self.db.prepare_cached("SELECT id, row FROM waiting ORDER BY id LIMIT ?1").map_err(down)?;
         let found = statement
             .query_map([BATCH as i64], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
             .and_then(Iterator::collect::<rusqlite::Result<Vec<(i64, String)>>>)
@@ -114,10 +127,10 @@ impl Spill {
     /// Removes rows that the store has now.
     pub(crate) fn remove(&mut self, written: &SpilledRows) -> Result<(), StoreError> {
         let down = |error: rusqlite::Error| StoreError::Down(error.to_string());
-        self.db.execute("DELETE FROM pending WHERE id <= ?1", params![written.last]).map_err(down)?;
+        self.db.execute("DELETE FROM waiting WHERE id <= ?1", params![written.last]).map_err(down)?;
         let (rows, bytes): (i64, i64) = self
             .db
-            .query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM pending", [], |row| {
+            .query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM waiting", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .map_err(down)?;

@@ -121,6 +121,7 @@ impl Writer {
             pause: FIRST_PAUSE,
             kept: VecDeque::new(),
         };
+        task.publish();
         drop(tokio::spawn(task.run()));
         Writer { jobs, status, unstored, journal }
     }
@@ -300,7 +301,6 @@ impl Group {
 
 impl WriterTask {
     async fn run(mut self) {
-        self.publish();
         let mut retry_at = Instant::now();
         loop {
             let has_waiting = self.has_waiting();
@@ -454,7 +454,7 @@ impl WriterTask {
             self.went_down(retry_at);
             return;
         };
-        if self.store.write(Arc::clone(&batch.rows)).await.is_err() || spill.remove(&batch).is_err() {
+        if self.store.write_late(Arc::clone(&batch.rows)).await.is_err() || spill.remove(&batch).is_err() {
             self.went_down(retry_at);
             return;
         }

@@ -33,6 +33,10 @@ pub(crate) const SCHEMA: i64 = 1;
 pub(crate) const DELETE_BATCH: usize = 500;
 /// The largest value in one row.
 pub(crate) const PART_BYTES: usize = 512 << 10;
+/// The kinds of the rows whose key is the reply's own id: they say that it was rejected or deleted. The numbers are stored
+/// and never change.
+pub(crate) const REJECTED: u8 = 9;
+pub(crate) const DELETED: u8 = 10;
 /// At most this many candidates of one key are read. More are ambiguous anyway.
 pub(crate) const MAX_CANDIDATES: usize = 8;
 
@@ -55,6 +59,9 @@ pub trait Store: Send + Sync {
 
     /// Writes a batch, all or nothing.
     fn write(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()>;
+
+    /// Writes rows that waited in a file. What was deleted since stays deleted.
+    fn write_late(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()>;
 
     /// Deletes what expired before this day. Returns the number of rows.
     fn expire(&self, before_day: i64) -> StoreFuture<'_, u64>;
@@ -211,6 +218,9 @@ pub enum WriteRow {
         reply: ReplyId,
         /// Its keys.
         keys: Vec<Key>,
+        /// When it would have expired. Until then it may wait in a file of another process.
+        #[serde(with = "crate::spill::time")]
+        expires: Time,
     },
     /// What was done to a request.
     Receipt(SealedReceipt),
@@ -233,6 +243,14 @@ impl WriteRow {
                 *tenant
             }
             WriteRow::Receipt(receipt) => receipt.tenant,
+        }
+    }
+
+    /// The reply that it adds.
+    pub(crate) fn new_reply(&self) -> Option<ReplyId> {
+        match self {
+            WriteRow::Reply { row, .. } => Some(row.reply),
+            WriteRow::Touch { .. } | WriteRow::Rejected { .. } | WriteRow::Forget { .. } | WriteRow::Receipt(_) => None,
         }
     }
 

@@ -20,6 +20,7 @@ use super::{
     TenantRow, WriteRow, over_quota,
 };
 use crate::error::StoreError;
+use crate::reply_id::ReplyId;
 use crate::tenant::TenantId;
 use commands::Command;
 use connection::{Link, Pipeline};
@@ -120,6 +121,22 @@ impl Store for PostgresStore {
 
     fn write(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.change(batch.iter().flat_map(commands::write).collect()).await.map(drop) })
+    }
+
+    fn write_late(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let tenants: Vec<TenantId> = batch.iter().map(WriteRow::tenant).collect();
+            let replies: Vec<ReplyId> = batch.iter().filter_map(WriteRow::new_reply).collect();
+            let asked = commands::existing(&tenants, &replies);
+            let (tenants, deleted) = rows::existing(&self.run(&self.writes, asked, Pipeline::Separate).await?)?;
+            // A reply that is deleted just now may come back, but nobody reads it: its mark stays.
+            let is_wanted = |row: &&WriteRow| {
+                let is_deleted = row.new_reply().is_some_and(|reply| deleted.contains(&(row.tenant(), reply)));
+                tenants.contains(&row.tenant()) && !is_deleted
+            };
+            let wanted = batch.iter().filter(is_wanted);
+            self.change(wanted.flat_map(commands::write).collect()).await.map(drop)
+        })
     }
 
     fn expire(&self, before_day: i64) -> StoreFuture<'_, u64> {

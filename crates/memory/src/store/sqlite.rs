@@ -102,6 +102,10 @@ impl Store for SqliteStore {
         SqliteStore::write(self, move |db| tables::write(db, &batch))
     }
 
+    fn write_late(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()> {
+        SqliteStore::write(self, move |db| tables::write_late(db, &batch))
+    }
+
     fn expire(&self, before_day: i64) -> StoreFuture<'_, u64> {
         Box::pin(async move {
             let mut total = 0;

@@ -47,6 +47,7 @@ fn long_chat(thought: &str) -> Vec<Message> {
 async fn contract(place: &Place) {
     replies_survive(place).await;
     replicas_see_each_other(place).await;
+    one_reply_is_deleted(place).await;
     replies_expire_after_their_last_use(place).await;
     tenants_have_a_quota(place).await;
     receipts_belong_to_their_tenant(place).await;
@@ -97,6 +98,24 @@ async fn replicas_see_each_other(place: &Place) {
         assert_eq!(memory.begin(&tenant, &restored).finish(reply.clone(), NOW).durable().await.as_str(), "ok");
         history.push(reply);
         history.push(result(&id, "a.rs"));
+    }
+}
+
+async fn one_reply_is_deleted(place: &Place) {
+    let target = Target::new("deepseek", "deepseek-v4-pro");
+    let (memory, other) = (place.open().await, place.open().await);
+    let tenant = memory.tenant("deletes", NOW).await.unwrap();
+    target.remember(&memory, &tenant, &long_chat("deep"), None).await;
+    let lost = all_without_thinking(&long_chat("deep"));
+    let id = target.restore(&memory, &tenant, &lost, None).await.turns[0].reply.unwrap();
+    let reply = memory.stored_reply(&tenant, id).await.unwrap().unwrap();
+    // Its seals may have been refused before: that has a mark too.
+    memory.mark_rejected(&tenant, id).await.unwrap();
+    memory.forget_reply(&tenant, &reply).await.unwrap();
+    for memory in [&memory, &other] {
+        let tenant = memory.tenant("deletes", NOW).await.unwrap();
+        assert_eq!(memory.stored_reply(&tenant, id).await.unwrap(), None);
+        assert_eq!(target.restore(memory, &tenant, &lost, None).await.turns[0].outcome, Outcome::Unknown);
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use aside_core::Message;
-use aside_memory::{Durability, Memory, MemoryOptions, Outcome, PendingWrite, StoreKey, Tenant};
+use aside_memory::{Durability, Memory, MemoryOptions, Outcome, PendingWrite, ReplyId, StoreKey, Tenant};
 
 use super::faulty_store::FaultyStore;
 use super::support::*;
@@ -149,4 +149,77 @@ fn g7_a_durable_reply_stays_in_the_journal_while_nothing_else_takes_it() {
             assert_eq!(outcome(&memory, &tenant, &durable).await, Outcome::Restored, "{ends_well}");
         });
     }
+}
+
+#[test]
+fn g7_a_deleted_reply_does_not_come_back_from_a_file() {
+    let (folder, key) = (Folder::new("deleted"), StoreKey::generate());
+    let path = folder.0.join("gateway.db");
+    // Without a journal, replies wait in the spill file.
+    let options = folder.options(&key).with_durability(Durability::Power).with_cache_bytes(0);
+    let deleted: Vec<Vec<Message>> = (0..3).map(|n| chat(&format!("How deep is berth {n}?"), "thought")).collect();
+    process(async {
+        let store = FaultyStore::open(&path);
+        let memory = open_on(&store, options.clone()).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        let ids = stored_ids(&memory, &tenant, &deleted).await;
+        store.fail_writes(true);
+        let first = memory.reply(&tenant, ids[0]).await.unwrap().unwrap();
+        memory.forget_reply(&tenant, &first).await.unwrap();
+        assert_eq!(memory.reply(&tenant, ids[0]).await.unwrap(), None, "the deletion is in the spill file");
+        assert_eq!(outcome(&memory, &tenant, &deleted[0]).await, Outcome::Unknown);
+    });
+    process(async {
+        let store = FaultyStore::open(&path);
+        store.fail_writes(true);
+        let memory = open_on(&store, options.clone()).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        assert_eq!(outcome(&memory, &tenant, &deleted[0]).await, Outcome::Unknown, "also after a restart");
+        assert_eq!(outcome(&memory, &tenant, &deleted[1]).await, Outcome::Restored);
+        store.fail_writes(false);
+        wait_until(|| memory.health().lag_rows == 0).await;
+        assert_eq!(outcome(&memory, &tenant, &deleted[0]).await, Outcome::Unknown);
+    });
+    // The store takes a batch, and its answer is lost: the batch waits in the file all the same.
+    let late = chat("How deep is berth 9?", "thought");
+    let spilled = process(async {
+        let store = FaultyStore::open(&path);
+        let memory = open_on(&store, options.clone()).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        store.answers_get_lost.store(true, Ordering::SeqCst);
+        store.late_writes_fail.store(true, Ordering::SeqCst);
+        assert_eq!(finish(&memory, &tenant, &late).await.durable().await.as_str(), "down");
+        memory.health().lag_rows
+    });
+    assert_eq!(spilled, 1);
+    process(async {
+        // Another gateway finds it in the tables.
+        let elsewhere = options.clone().with_spill(folder.0.join("another-spill"), 1 << 20);
+        let memory = open_on(&FaultyStore::open(&path), elsewhere).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        let target = Target::new("deepseek", "deepseek-v4-pro");
+        let restored = target.restore(&memory, &tenant, &all_without_thinking(&late), None).await;
+        assert_eq!(restored.turns[0].outcome, Outcome::Restored);
+        let reply = memory.reply(&tenant, restored.turns[0].reply.unwrap()).await.unwrap().unwrap();
+        memory.forget_reply(&tenant, &reply).await.unwrap();
+        assert_eq!(memory.health().lag_rows, 0, "the deletion is in the tables");
+    });
+    process(async {
+        let memory = open_on(&FaultyStore::open(&path), options.clone()).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        wait_until(|| memory.health().lag_rows == 0).await;
+        assert_eq!(outcome(&memory, &tenant, &late).await, Outcome::Unknown);
+    });
+}
+
+/// Stores the replies of chats, and returns their ids.
+async fn stored_ids(memory: &Memory, tenant: &Arc<Tenant>, chats: &[Vec<Message>]) -> Vec<ReplyId> {
+    let target = Target::new("deepseek", "deepseek-v4-pro");
+    let mut ids = Vec::new();
+    for chat in chats {
+        assert_eq!(finish(memory, tenant, chat).await.durable().await.as_str(), "ok");
+        let restored = target.restore(memory, tenant, &all_without_thinking(chat), None).await;
+        ids.push(restored.turns[0].reply.unwrap());
+    }
+    ids
 }

@@ -17,6 +17,9 @@ pub(super) struct FaultyStore {
     real: SqliteStore,
     pub(super) writes_fail: AtomicBool,
     pub(super) reads_fail: AtomicBool,
+    /// Batches are written, and reported as failed.
+    pub(super) answers_get_lost: AtomicBool,
+    pub(super) late_writes_fail: AtomicBool,
     /// Each batch waits for a permit, except while this is closed.
     pub(super) gate: Semaphore,
     /// How many rows each batch had that was tried.
@@ -31,6 +34,8 @@ impl FaultyStore {
             real: SqliteStore::open(path, Durability::Process).unwrap(),
             writes_fail: AtomicBool::new(false),
             reads_fail: AtomicBool::new(false),
+            answers_get_lost: AtomicBool::new(false),
+            late_writes_fail: AtomicBool::new(false),
             gate,
             batches: Mutex::default(),
         })
@@ -59,8 +64,17 @@ impl Store for FaultyStore {
                 permit.forget();
             }
             self.batches.lock().unwrap().push(batch.len());
-            if self.writes_fail.load(Ordering::SeqCst) { broken() } else { Store::write(&self.real, batch).await }
+            if self.writes_fail.load(Ordering::SeqCst) {
+                return broken();
+            }
+            Store::write(&self.real, batch).await?;
+            if self.answers_get_lost.load(Ordering::SeqCst) { broken() } else { Ok(()) }
         })
+    }
+
+    fn write_late(&self, batch: Arc<Vec<WriteRow>>) -> StoreFuture<'_, ()> {
+        let fails = self.writes_fail.load(Ordering::SeqCst) || self.late_writes_fail.load(Ordering::SeqCst);
+        if fails { Box::pin(async { broken() }) } else { self.real.write_late(batch) }
     }
 
     fn find(&self, query: FindQuery) -> StoreFuture<'_, FoundRows> {

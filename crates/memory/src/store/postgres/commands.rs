@@ -9,13 +9,11 @@ use tokio_postgres::{Client, Row};
 use crate::keys::{Key, KeyKind};
 use crate::reply_id::ReplyId;
 use crate::store::{
-    ClientKeyRow, DELETE_BATCH, FindQuery, LearnedRow, MAX_CANDIDATES, PART_BYTES, ReceiptFilter, ReplyRow, SCHEMA,
-    SealedReceipt, SpendRow, TenantRow, WriteRow, day_of, millis,
+    ClientKeyRow, DELETE_BATCH, DELETED, FindQuery, LearnedRow, MAX_CANDIDATES, PART_BYTES, REJECTED, ReceiptFilter,
+    ReplyRow, SCHEMA, SealedReceipt, SpendRow, TenantRow, WriteRow, day_of, millis,
 };
 use crate::tenant::TenantId;
 
-/// The kind of the row that marks a reply as rejected. Its key is the reply's id.
-const REJECTED: i16 = 9;
 /// The version of the tenants' data keys.
 const KEY_VERSION: i16 = 1;
 
@@ -174,7 +172,7 @@ pub(super) fn find(tenant: TenantId, query: &FindQuery) -> Vec<Command> {
     let by_key = Command::new(
         "SELECT k.key, k.kind, r.reply, r.conv, r.parent, r.dialect, r.model, r.issuer, r.status, r.created, r.expires,
                 r.codec, r.size, r.parts, CASE WHEN k.m = 1 THEN r.body END,
-                EXISTS (SELECT 1 FROM reply_key x WHERE x.tenant = r.tenant AND x.key = r.reply AND x.reply = r.reply)
+                (SELECT x.kind FROM reply_key x WHERE x.tenant = r.tenant AND x.key = r.reply AND x.reply = r.reply)
          FROM (SELECT key, kind, reply, row_number() OVER (PARTITION BY reply ORDER BY key) AS m
                FROM (SELECT key, kind, reply, row_number() OVER (PARTITION BY key ORDER BY reply) AS n
                      FROM reply_key WHERE tenant = $1 AND key = ANY($2)) AS all_of
@@ -184,7 +182,7 @@ pub(super) fn find(tenant: TenantId, query: &FindQuery) -> Vec<Command> {
     let by_id = Command::new(
         "SELECT NULL::bytea, NULL::smallint, r.reply, r.conv, r.parent, r.dialect, r.model, r.issuer, r.status,
                 r.created, r.expires, r.codec, r.size, r.parts, r.body,
-                EXISTS (SELECT 1 FROM reply_key x WHERE x.tenant = r.tenant AND x.key = r.reply AND x.reply = r.reply)
+                (SELECT x.kind FROM reply_key x WHERE x.tenant = r.tenant AND x.key = r.reply AND x.reply = r.reply)
          FROM reply r WHERE r.tenant = $1 AND r.reply = ANY($2)",
     );
     let mut commands = Vec::new();
@@ -198,6 +196,17 @@ pub(super) fn find(tenant: TenantId, query: &FindQuery) -> Vec<Command> {
         commands.push(by_id.bytes(&tenant.0).with(replies, Type::BYTEA_ARRAY));
     }
     commands
+}
+
+/// Two statements: those of the tenants that exist, and those of their replies that were deleted.
+pub(super) fn existing(tenants: &[TenantId], replies: &[ReplyId]) -> Vec<Command> {
+    let tenants: Vec<Vec<u8>> = tenants.iter().map(|tenant| tenant.0.to_vec()).collect();
+    let replies: Vec<Vec<u8>> = replies.iter().map(|reply| reply.0.to_vec()).collect();
+    let marks =
+        "SELECT tenant, reply FROM reply_key WHERE tenant = ANY($1) AND key = ANY($2) AND reply = key AND kind = $3";
+    let marks = Command::new(marks).with(tenants.clone(), Type::BYTEA_ARRAY).with(replies, Type::BYTEA_ARRAY);
+    let known = Command::new("SELECT tenant FROM tenant WHERE tenant = ANY($1)").with(tenants, Type::BYTEA_ARRAY);
+    vec![known, marks.small(DELETED.into())]
 }
 
 pub(super) fn parts(tenant: TenantId, reply: ReplyId) -> Command {
@@ -231,10 +240,10 @@ pub(super) fn write(row: &WriteRow) -> Vec<Command> {
             )
             .bytes(&tenant.0)
             .bytes(&reply.0)
-            .small(REJECTED)
+            .small(REJECTED.into())
             .int(day_of(*expires)),
         ],
-        WriteRow::Forget { tenant, reply, keys } => forget_reply(*tenant, *reply, keys),
+        WriteRow::Forget { tenant, reply, keys, expires } => forget_reply(*tenant, *reply, keys, day_of(*expires)),
         WriteRow::Receipt(receipt) => vec![put_receipt(receipt)],
     }
 }
@@ -284,7 +293,7 @@ fn write_reply(row: &ReplyRow, keys: &[(KeyKind, Key)]) -> Vec<Command> {
     std::iter::once(reply).chain(parts).chain(keys.iter().map(key)).collect()
 }
 
-fn forget_reply(tenant: TenantId, reply: ReplyId, keys: &[Key]) -> Vec<Command> {
+fn forget_reply(tenant: TenantId, reply: ReplyId, keys: &[Key], day: i64) -> Vec<Command> {
     let of_reply = |sql: &'static str| Command::new(sql).bytes(&tenant.0).bytes(&reply.0);
     let of_key = |key: &Key| {
         Command::new("DELETE FROM reply_key WHERE tenant = $1 AND key = $2 AND reply = $3")
@@ -293,8 +302,12 @@ fn forget_reply(tenant: TenantId, reply: ReplyId, keys: &[Key]) -> Vec<Command> 
             .bytes(&reply.0)
     };
     let mut commands: Vec<Command> = keys.iter().map(of_key).collect();
-    // The mark of a rejected reply has the reply's id as its key.
-    commands.push(of_reply("DELETE FROM reply_key WHERE tenant = $1 AND key = $2 AND reply = $2"));
+    // It stays deleted if a file that was written before still has it.
+    let mark = of_reply(
+        "INSERT INTO reply_key (tenant, key, reply, kind, day) VALUES ($1, $2, $2, $3, $4)
+         ON CONFLICT (tenant, key, reply) DO UPDATE SET kind = excluded.kind, day = excluded.day",
+    );
+    commands.push(mark.small(DELETED.into()).int(day));
     commands.push(of_reply("DELETE FROM reply_part WHERE tenant = $1 AND reply = $2"));
     commands.push(of_reply("DELETE FROM reply WHERE tenant = $1 AND reply = $2"));
     commands

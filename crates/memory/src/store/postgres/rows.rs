@@ -1,6 +1,6 @@
 //! Reads rows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -8,7 +8,7 @@ use tokio_postgres::types::FromSql;
 use crate::error::StoreError;
 use crate::keys::{Key, KeyKind};
 use crate::reply_id::ReplyId;
-use crate::store::{ClientKeyRow, FoundRows, ReplyRow, SealedReceipt, SpendRow, TenantRow, time};
+use crate::store::{ClientKeyRow, DELETED, FoundRows, ReplyRow, SealedReceipt, SpendRow, TenantRow, time};
 use crate::tenant::TenantId;
 
 /// A row that we did not write.
@@ -33,6 +33,14 @@ pub(super) fn tenant(row: &Row) -> Result<TenantRow, StoreError> {
     })
 }
 
+/// The tenants that exist, and the replies that were deleted.
+pub(super) fn existing(answers: &[Vec<Row>]) -> Result<(HashSet<TenantId>, HashSet<(TenantId, ReplyId)>), StoreError> {
+    let [tenants, deleted] = answers else { return Err(malformed()) };
+    let tenants = tenants.iter().map(|row| Ok(TenantId(fixed(row, 0)?)));
+    let deleted = deleted.iter().map(|row| Ok((TenantId(fixed(row, 0)?), ReplyId(fixed(row, 1)?))));
+    Ok((tenants.collect::<Result<_, StoreError>>()?, deleted.collect::<Result<_, StoreError>>()?))
+}
+
 /// All matches and rows, and the replies whose bodies are in parts.
 pub(super) fn found(tenant: TenantId, answers: &[Vec<Row>]) -> Result<(FoundRows, Vec<ReplyId>), StoreError> {
     let (mut found, mut in_parts) = (FoundRows::default(), Vec::new());
@@ -42,6 +50,10 @@ pub(super) fn found(tenant: TenantId, answers: &[Vec<Row>]) -> Result<(FoundRows
         if let (Some(key), Some(kind)) = (get::<Option<&[u8]>>(row, 0)?, get::<Option<i16>>(row, 1)?) {
             let key = Key(key.try_into().map_err(|_| malformed())?);
             found.matches.extend(KeyKind::of_number(i64::from(kind)).map(|kind| (key, kind, reply)));
+        }
+        // A file of another process brought it back.
+        if get::<Option<i16>>(row, 15)? == Some(DELETED.into()) {
+            continue;
         }
         let (n_parts, body) = (get::<i16>(row, 13)?, get::<Option<Vec<u8>>>(row, 14)?);
         if n_parts > 0 && !in_parts.contains(&reply) {
@@ -71,7 +83,7 @@ fn reply_row(tenant: TenantId, reply: ReplyId, row: &Row, body: Vec<u8>) -> Resu
         codec: get(row, 11)?,
         size: usize::try_from(get::<i32>(row, 12)?).unwrap_or(0),
         body,
-        is_rejected: get(row, 15)?,
+        is_rejected: get::<Option<i16>>(row, 15)?.is_some(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Every statement on the tables.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use aside_core::block::Time;
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
@@ -8,13 +8,11 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use crate::keys::{Key, KeyKind};
 use crate::reply_id::ReplyId;
 use crate::store::{
-    ClientKeyRow, DELETE_BATCH, FindQuery, FoundRows, LearnedRow, MAX_CANDIDATES, PART_BYTES, ReceiptFilter, ReplyRow,
-    SealedReceipt, SpendRow, TenantRow, WriteRow, day_of, millis, over_quota, time,
+    ClientKeyRow, DELETE_BATCH, DELETED, FindQuery, FoundRows, LearnedRow, MAX_CANDIDATES, PART_BYTES, REJECTED,
+    ReceiptFilter, ReplyRow, SealedReceipt, SpendRow, TenantRow, WriteRow, day_of, millis, over_quota, time,
 };
 use crate::tenant::TenantId;
 
-/// The kind of the row that marks a reply as rejected. Its key is the reply's id.
-const REJECTED: i64 = 9;
 /// The version of the tenants' data keys.
 const KEY_VERSION: i64 = 1;
 
@@ -87,12 +85,13 @@ pub(super) fn find(db: &Connection, query: &FindQuery) -> rusqlite::Result<Found
 fn read_reply(db: &Connection, tenant: TenantId, reply: ReplyId) -> rusqlite::Result<Option<ReplyRow>> {
     let mut statement = db.prepare_cached(
         "SELECT conv, parent, dialect, model, issuer, status, created, expires, codec, size, parts, body,
-                EXISTS (SELECT 1 FROM reply_key x WHERE x.tenant = r.tenant AND x.key = r.reply AND x.reply = r.reply)
+                (SELECT kind FROM reply_key x WHERE x.tenant = r.tenant AND x.key = r.reply AND x.reply = r.reply)
          FROM reply r WHERE tenant = ?1 AND reply = ?2",
     )?;
     let row = statement.query_row(params![tenant.0, reply.0], |row| {
         let parent: Option<[u8; 12]> = row.get(1)?;
         let n_parts: i64 = row.get(10)?;
+        let mark: Option<u8> = row.get(12)?;
         let whole: Option<Vec<u8>> = row.get(11)?;
         let row = ReplyRow {
             tenant,
@@ -108,11 +107,11 @@ fn read_reply(db: &Connection, tenant: TenantId, reply: ReplyId) -> rusqlite::Re
             codec: row.get(8)?,
             size: usize::try_from(row.get::<_, i64>(9)?).unwrap_or(0),
             body: whole.unwrap_or_default(),
-            is_rejected: row.get(12)?,
+            is_rejected: mark.is_some(),
         };
-        Ok((row, n_parts))
+        Ok((mark != Some(DELETED)).then_some((row, n_parts)))
     });
-    let Some((mut row, n_parts)) = row.optional()? else { return Ok(None) };
+    let Some((mut row, n_parts)) = row.optional()?.flatten() else { return Ok(None) };
     if n_parts > 0 {
         let mut parts = db.prepare_cached("SELECT body FROM reply_part WHERE tenant = ?1 AND reply = ?2 ORDER BY n")?;
         for part in parts.query_map(params![tenant.0, reply.0], |row| row.get::<_, Vec<u8>>(0))? {
@@ -125,6 +124,44 @@ fn read_reply(db: &Connection, tenant: TenantId, reply: ReplyId) -> rusqlite::Re
 /// Writes rows together. New rows come first, sorted: then neighbours in a table are written one after the other, which is
 /// faster. Changes and deletions follow in their order; what they concern is older than they are.
 pub(super) fn write(db: &Transaction<'_>, rows: &[WriteRow]) -> rusqlite::Result<()> {
+    write_rows(db, &of_known_tenants(db, rows)?)
+}
+
+/// Writes rows, apart from replies that were deleted.
+pub(super) fn write_late(db: &Transaction<'_>, rows: &[WriteRow]) -> rusqlite::Result<()> {
+    let mut marks = db.prepare_cached("SELECT kind FROM reply_key WHERE tenant = ?1 AND key = ?2 AND reply = ?2")?;
+    let mut kept = of_known_tenants(db, rows)?;
+    let mut failed = None;
+    kept.retain(|row| {
+        let WriteRow::Reply { row, .. } = row else { return true };
+        match marks.query_row(params![row.tenant.0, row.reply.0], |row| row.get::<_, u8>(0)).optional() {
+            Ok(mark) => mark != Some(DELETED),
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        }
+    });
+    failed.map_or_else(|| write_rows(db, &kept), Err)
+}
+
+/// The rows of tenants that exist. One may have been deleted while its rows waited.
+fn of_known_tenants<'r>(db: &Transaction<'_>, rows: &'r [WriteRow]) -> rusqlite::Result<Vec<&'r WriteRow>> {
+    let mut exists = db.prepare_cached("SELECT 1 FROM tenant WHERE tenant = ?1")?;
+    let mut known: HashMap<TenantId, bool> = HashMap::new();
+    let mut kept = Vec::with_capacity(rows.len());
+    for row in rows {
+        let tenant = row.tenant();
+        let is_known = match known.get(&tenant) {
+            Some(is_known) => *is_known,
+            None => *known.entry(tenant).or_insert(exists.exists([tenant.0])?),
+        };
+        kept.extend(is_known.then_some(row));
+    }
+    Ok(kept)
+}
+
+fn write_rows(db: &Transaction<'_>, rows: &[&WriteRow]) -> rusqlite::Result<()> {
     let (mut replies, mut receipts) = (Vec::new(), Vec::new());
     for row in rows {
         match row {
@@ -160,7 +197,7 @@ fn change(db: &Transaction<'_>, row: &WriteRow) -> rusqlite::Result<()> {
             )?
             .execute(params![tenant.0, reply.0, REJECTED, day_of(*expires)])
             .map(drop),
-        WriteRow::Forget { tenant, reply, keys } => forget_reply(db, *tenant, *reply, keys),
+        WriteRow::Forget { tenant, reply, keys, expires } => forget_reply(db, *tenant, *reply, keys, day_of(*expires)),
     }
 }
 
@@ -186,13 +223,23 @@ fn write_receipts(db: &Transaction<'_>, receipts: &[&SealedReceipt]) -> rusqlite
     Ok(())
 }
 
-fn forget_reply(db: &Transaction<'_>, tenant: TenantId, reply: ReplyId, keys: &[Key]) -> rusqlite::Result<()> {
+fn forget_reply(
+    db: &Transaction<'_>,
+    tenant: TenantId,
+    reply: ReplyId,
+    keys: &[Key],
+    day: i64,
+) -> rusqlite::Result<()> {
     let mut of_key = db.prepare_cached("DELETE FROM reply_key WHERE tenant = ?1 AND key = ?2 AND reply = ?3")?;
     for key in keys {
         of_key.execute(params![tenant.0, key.0, reply.0])?;
     }
-    // The mark of a rejected reply has the reply's id as its key.
-    of_key.execute(params![tenant.0, reply.0, reply.0])?;
+    // It stays deleted if a file that was written before still has it.
+    db.prepare_cached(
+        "INSERT INTO reply_key (tenant, key, reply, kind, day) VALUES (?1, ?2, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET kind = excluded.kind, day = excluded.day",
+    )?
+    .execute(params![tenant.0, reply.0, DELETED, day])?;
     for table in ["reply_part", "reply"] {
         db.execute(&format!("DELETE FROM {table} WHERE tenant = ?1 AND reply = ?2"), params![tenant.0, reply.0])?;
     }
