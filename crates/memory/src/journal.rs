@@ -1,19 +1,23 @@
-//! A file of replies that are not in the tables yet. Appending to it takes microseconds and
-//! survives the end of the process, so a client need not wait for a commit, and replies
-//! are committed in large groups.
+//! Files of replies that are not in the tables yet. Appending to one takes microseconds and survives the end of the process,
+//! so a client need not wait for a commit, and replies are committed in large groups.
 //!
-//! Only the process that wrote a journal sees these replies. So it is used while one process
-//! uses the database; a second one creates a mark, and from then on both commit at once.
+//! Only the process that wrote a journal sees these replies. So it is used while one process uses the database. A second
+//! one first marks both, and then copies what the first has into the tables: an append that did not see the mark is seen
+//! by this copy. From then on both commit each reply before its client is told that it is durable.
 
-use std::fs::{File, OpenOptions};
+mod presence;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::random;
 use crate::store::WriteRow;
+use presence::Presence;
 
 /// When a file has this many bytes, the next one is begun.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -28,21 +32,37 @@ const CHECK_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JournalNumber(u64);
 
-/// The journal of one process. Files of processes that have ended are read by [`recover`].
+/// A row that survives the end of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Appended {
+    pub(crate) number: JournalNumber,
+    /// Another process cannot see the row until it is in the tables.
+    pub(crate) is_shared: bool,
+}
+
+/// What a journal is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JournalUse {
+    /// Replies are appended.
+    Append,
+    /// Each reply is committed at once. The others must know of this process all the same.
+    OnlyPresence,
+}
+
+/// The journal of one process.
 pub(crate) struct Journal {
-    /// The database's path, which the names of the files begin with.
-    database: PathBuf,
-    /// The file that exists while several processes use the database.
-    mark: PathBuf,
+    presence: Presence,
+    journal_use: JournalUse,
     /// Whether the mark was there when it was last looked for.
     had_mark: AtomicBool,
     files: Mutex<JournalFiles>,
 }
 
 struct JournalFiles {
-    current: JournalFile,
+    current: Option<JournalFile>,
     /// Full files with rows that are not in the tables yet.
     full: Vec<JournalFile>,
+    next_number: u64,
     buffer: Vec<u8>,
     /// When other processes were last looked for.
     checked: Instant,
@@ -51,57 +71,49 @@ struct JournalFiles {
 struct JournalFile {
     number: u64,
     path: PathBuf,
-    /// Locked, so that other processes do not take it for a file of a process that has ended.
     file: File,
     bytes: u64,
     /// Rows that are not in the tables yet.
     n_pending: u64,
+    /// The file may end with a part of a row. What is appended after that cannot be read.
+    is_torn: bool,
 }
 
 impl Journal {
-    /// Begins a journal. If other processes use the database, they are told.
-    pub(crate) fn create(database: &Path) -> io::Result<Journal> {
-        let current = JournalFile::create(database, 0)?;
-        let files = JournalFiles { current, full: Vec::new(), buffer: Vec::new(), checked: Instant::now() };
-        let mark = with_suffix(database, MARK);
-        let had_mark = AtomicBool::new(false);
-        let journal = Journal { database: database.to_owned(), mark, had_mark, files: Mutex::new(files) };
-        journal.update_mark()?;
-        Ok(journal)
+    /// Begins a journal. If other processes use the database, all of them are told.
+    pub(crate) fn create(database: &Path, journal_use: JournalUse) -> io::Result<Journal> {
+        let presence = Presence::create(database)?;
+        let marked = presence.mark_all();
+        let files = JournalFiles {
+            current: None,
+            full: Vec::new(),
+            next_number: 0,
+            buffer: Vec::new(),
+            checked: Instant::now(),
+        };
+        let had_mark = AtomicBool::new(presence.has_mark());
+        let journal = Journal { presence, journal_use, had_mark, files: Mutex::new(files) };
+        marked.map(|()| journal)
     }
 
-    /// Creates the mark if other processes use the database, and removes it if none does.
-    fn update_mark(&self) -> io::Result<()> {
-        if self.others()?.is_empty() {
-            match std::fs::remove_file(&self.mark) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                Ok(()) | Err(_) => Ok(()),
-            }
-        } else {
-            OpenOptions::new().append(true).create(true).open(&self.mark).map(drop)
-        }
+    /// What the journals of the other processes have, whether they run or not.
+    pub(crate) fn others(&self) -> io::Result<Vec<OtherJournal>> {
+        read_others(self.presence.database(), Some(&self.presence.id), Of::All)
     }
 
-    /// Whether every reply of the other processes is in the tables. Once the mark exists, that stays so.
-    pub(crate) fn others_are_stored(&self) -> io::Result<bool> {
-        Ok(self.others()?.iter().all(|bytes| *bytes == 0))
+    /// The journals of processes that have ended, if it is time to look for them. Then [`Journal::were_checked`] must follow.
+    pub(crate) fn check_ended(&self) -> Option<io::Result<Vec<OtherJournal>>> {
+        let is_due = self.was_shared() && self.lock().checked.elapsed() >= CHECK_EVERY;
+        is_due.then(|| read_others(self.presence.database(), Some(&self.presence.id), Of::Ended))
     }
 
-    /// The lengths of the journals of other processes that run.
-    fn others(&self) -> io::Result<Vec<u64>> {
-        let mut lengths = Vec::new();
-        for path in journals_of(&self.database)? {
-            let Ok(file) = File::open(&path) else { continue };
-            if file.try_lock_shared().is_err() && !self.owns(&path) {
-                lengths.push(file.metadata()?.len());
-            }
-        }
-        Ok(lengths)
-    }
-
-    fn owns(&self, path: &Path) -> bool {
-        let files = self.lock();
-        files.full.iter().chain([&files.current]).any(|file| file.path == path)
+    /// Removes the mark if this process is alone now.
+    pub(crate) fn were_checked(&self) {
+        // Nothing is appended meanwhile.
+        let mut files = self.lock();
+        files.checked = Instant::now();
+        // If that fails, the mark stays.
+        let _still_marked = self.presence.unmark();
     }
 
     /// Whether other processes are known to need each reply at once. Asks the file system only if they did before.
@@ -110,19 +122,10 @@ impl Journal {
     }
 
     /// Whether other processes need to see each reply at once.
-    pub(crate) fn is_shared(&self) -> bool {
-        let has_mark = self.mark.exists();
+    fn is_shared(&self) -> bool {
+        let has_mark = self.presence.has_mark();
         self.had_mark.store(has_mark, Ordering::Relaxed);
-        if !has_mark {
-            return false;
-        }
-        let since = self.lock().checked.elapsed();
-        if since < CHECK_EVERY {
-            return true;
-        }
-        self.lock().checked = Instant::now();
-        // The others may have ended. If that is unknown, they have not.
-        self.update_mark().is_err() || self.mark.exists()
+        has_mark
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalFiles> {
@@ -130,37 +133,25 @@ impl Journal {
     }
 
     /// Appends a row. None if it is too large or cannot be written.
-    pub(crate) fn append(&self, row: &WriteRow) -> Option<JournalNumber> {
-        if row.weight() > MAX_ROW_BYTES {
+    pub(crate) fn append(&self, row: &WriteRow) -> Option<Appended> {
+        if row.weight() > MAX_ROW_BYTES || self.journal_use == JournalUse::OnlyPresence {
             return None;
         }
         let mut files = self.lock();
-        if files.current.bytes > MAX_FILE_BYTES {
-            let next = JournalFile::create(&self.database, files.current.number + 1).ok()?;
-            let full = std::mem::replace(&mut files.current, next);
-            if full.n_pending == 0 {
-                full.remove();
-            } else {
-                files.full.push(full);
-            }
-        }
+        files.make_room(&self.presence)?;
         let JournalFiles { current, buffer, .. } = &mut *files;
+        let current = current.as_mut()?;
         write_frame(buffer, row)?;
-        if current.file.write_all(buffer).is_err() {
-            // A part of it may have been written. If that cannot be removed, its checksum gives it away.
-            let _still_there = current.file.set_len(current.bytes);
-            return None;
-        }
-        current.bytes += buffer.len() as u64;
-        current.n_pending += 1;
-        Some(JournalNumber(current.number))
+        current.append(buffer)?;
+        // Afterwards: whoever sets the mark later finds the row in the file. The lock is held, see `were_checked`.
+        Some(Appended { number: JournalNumber(current.number), is_shared: self.is_shared() })
     }
 
     /// Notes that a row is in the tables.
     pub(crate) fn stored(&self, number: JournalNumber) {
         let mut files = self.lock();
-        if files.current.number == number.0 {
-            files.current.n_pending = files.current.n_pending.saturating_sub(1);
+        if let Some(current) = files.current.as_mut().filter(|current| current.number == number.0) {
+            current.n_pending = current.n_pending.saturating_sub(1);
             return;
         }
         let Some(at) = files.full.iter().position(|file| file.number == number.0) else { return };
@@ -171,18 +162,11 @@ impl Journal {
         }
     }
 
-    /// Whether the file has rows, all of which are in the tables.
-    pub(crate) fn can_be_emptied(&self) -> bool {
-        let files = self.lock();
-        files.current.bytes > 0 && files.current.n_pending == 0
-    }
-
     /// Empties the file if all its rows are in the tables.
     pub(crate) fn empty(&self) {
         let mut files = self.lock();
-        let current = &mut files.current;
-        if current.n_pending == 0 && current.file.set_len(0).is_ok() {
-            current.bytes = 0;
+        if let Some(current) = files.current.as_mut().filter(|current| current.can_be_emptied()) {
+            current.cut(0);
         }
     }
 }
@@ -190,87 +174,134 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         let files = self.files.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if files.current.n_pending == 0 {
-            files.current.remove_file();
+        let current = files.current.take();
+        let is_pending = |file: &JournalFile| file.n_pending > 0;
+        let is_over = files.full.is_empty() && !current.as_ref().is_some_and(is_pending);
+        if let Some(current) = current.filter(|current| !is_pending(current)) {
+            current.remove();
         }
+        if is_over {
+            self.presence.remove();
+        }
+    }
+}
+
+impl JournalFiles {
+    /// Makes sure that there is a file that a row can be appended to.
+    fn make_room(&mut self, presence: &Presence) -> Option<()> {
+        if let Some(current) = self.current.as_mut().filter(|current| current.is_torn) {
+            current.cut(current.bytes);
+        }
+        if self.current.as_ref().is_some_and(|current| current.bytes <= MAX_FILE_BYTES && !current.is_torn) {
+            return Some(());
+        }
+        let next = JournalFile::create(presence.row_file(self.next_number), self.next_number).ok()?;
+        self.next_number += 1;
+        match self.current.replace(next) {
+            Some(full) if full.n_pending == 0 => full.remove(),
+            full => self.full.extend(full),
+        }
+        Some(())
     }
 }
 
 impl JournalFile {
-    fn create(database: &Path, number: u64) -> io::Result<JournalFile> {
-        let path = with_suffix(database, &format!("{SUFFIX}{}", random::base62(12)));
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path)?;
-        file.try_lock()?;
-        Ok(JournalFile { number, path, file, bytes: 0, n_pending: 0 })
+    fn create(path: PathBuf, number: u64) -> io::Result<JournalFile> {
+        let file = presence::new_file(&path)?;
+        Ok(JournalFile { number, path, file, bytes: 0, n_pending: 0, is_torn: false })
     }
 
-    fn remove(self) {
-        self.remove_file();
+    fn append(&mut self, frame: &[u8]) -> Option<()> {
+        if self.file.write_all(frame).is_err() {
+            // A part of it may have been written.
+            self.is_torn = true;
+            self.cut(self.bytes);
+            return None;
+        }
+        self.bytes += frame.len() as u64;
+        self.n_pending += 1;
+        Some(())
+    }
+
+    /// Removes what follows this position. If that fails, the file stays torn.
+    fn cut(&mut self, bytes: u64) {
+        if self.file.set_len(bytes).is_ok() {
+            (self.bytes, self.is_torn) = (bytes, false);
+        }
+    }
+
+    fn can_be_emptied(&self) -> bool {
+        self.bytes > 0 && self.n_pending == 0
     }
 
     /// If that fails, the next process finds rows that the tables have already.
-    fn remove_file(&self) {
-        let _left = std::fs::remove_file(&self.path);
+    fn remove(self) {
+        let _left = presence::remove(&self.path);
     }
 }
 
-/// What a process left behind that ended suddenly.
-pub(crate) struct LeftBehind {
-    path: PathBuf,
-    /// Locked, so that only one process writes its rows.
-    _file: File,
+/// The journal of another process.
+pub(crate) struct OtherJournal {
     pub(crate) rows: Vec<WriteRow>,
+    /// None if the process runs.
+    ended: Option<EndedProcess>,
 }
 
-impl LeftBehind {
-    /// Removes the file, once its rows are in the tables.
-    pub(crate) fn remove(self) -> io::Result<()> {
-        std::fs::remove_file(&self.path)
+/// The files of a process that has ended, to be removed.
+struct EndedProcess {
+    database: PathBuf,
+    id: String,
+    rows: Vec<PathBuf>,
+    /// Locked, so that only one process removes them.
+    _lock: File,
+}
+
+impl OtherJournal {
+    /// Removes the files of a process that has ended, once its rows are in the tables.
+    pub(crate) fn are_stored(self) -> io::Result<()> {
+        let Some(ended) = self.ended else { return Ok(()) };
+        ended.rows.iter().try_for_each(|path| presence::remove(path))?;
+        presence::remove_process(&ended.database, &ended.id)
     }
 }
 
-/// Finds the journals of processes that have ended.
-pub(crate) fn recover(database: &Path) -> io::Result<Vec<LeftBehind>> {
+/// Whose journals to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    All,
+    Ended,
+}
+
+/// Reads the journals of processes that have ended, without starting one.
+pub(crate) fn recover(database: &Path) -> io::Result<Vec<OtherJournal>> {
+    read_others(database, None, Of::Ended)
+}
+
+fn read_others(database: &Path, own: Option<&str>, of: Of) -> io::Result<Vec<OtherJournal>> {
     let mut found = Vec::new();
-    for path in journals_of(database)? {
-        let mut file = File::open(&path)?;
-        if file.try_lock().is_err() {
+    for process in presence::processes(database)?.into_iter().filter(|process| own != Some(process.id.as_str())) {
+        let lock = presence::lock_ended(database, &process.id);
+        if lock.is_none() && of == Of::Ended {
             continue;
         }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        found.push(LeftBehind { path, _file: file, rows: read_frames(&bytes) });
-    }
-    Ok(found)
-}
-
-/// The journals of all processes.
-fn journals_of(database: &Path) -> io::Result<Vec<PathBuf>> {
-    let (Some(folder), Some(name)) = (database.parent(), database.file_name()) else { return Ok(Vec::new()) };
-    let prefix = format!("{}{SUFFIX}", name.to_string_lossy());
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(&prefix) && entry.file_type()?.is_file() {
-            found.push(entry.path());
+        let mut rows = Vec::new();
+        for path in &process.rows {
+            match std::fs::File::open(path) {
+                // Whoever removed it has stored its rows.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => (),
+                Err(error) => return Err(error),
+                Ok(mut file) => {
+                    let mut bytes = Vec::new();
+                    file.read_to_end(&mut bytes)?;
+                    rows.extend(read_frames(&bytes));
+                }
+            }
         }
+        let ended =
+            |lock| EndedProcess { database: database.to_owned(), id: process.id, rows: process.rows, _lock: lock };
+        found.push(OtherJournal { rows, ended: lock.map(ended) });
     }
     Ok(found)
-}
-
-/// Between the name of the database and the random part.
-const SUFFIX: &str = "-recent-";
-/// The end of the mark's name.
-const MARK: &str = "-shared";
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.to_owned().into_os_string();
-    path.push(suffix);
-    PathBuf::from(path)
 }
 
 /// Replaces the buffer's content with a row in the form it has in the file.
@@ -302,97 +333,4 @@ fn read_frame(bytes: &[u8]) -> Option<(Option<WriteRow>, &[u8])> {
     let (json, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     let is_whole = crc32fast::hash(json) == u32::from_le_bytes(*checksum);
     is_whole.then(|| (serde_json::from_slice(json).ok(), rest))
-}
-
-#[cfg(test)]
-mod tests {
-    use aside_core::block::Time;
-
-    use super::*;
-    use crate::reply_id::ReplyId;
-    use crate::tenant::TenantId;
-
-    fn folder(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("aside-journal-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        path
-    }
-
-    fn row(at: u64) -> WriteRow {
-        WriteRow::Rejected { tenant: TenantId::of("a"), reply: ReplyId([7; 12]), expires: Time(at) }
-    }
-
-    fn files(folder: &Path) -> usize {
-        std::fs::read_dir(folder).unwrap().count()
-    }
-
-    #[test]
-    fn g7_rows_of_a_killed_process_are_found_up_to_the_one_it_was_writing() {
-        let folder = folder("killed");
-        let database = folder.join("gateway.db");
-        let journal = Journal::create(&database).unwrap();
-        let rows: Vec<WriteRow> = (0..3).map(row).collect();
-        rows.iter().for_each(|row| assert!(journal.append(row).is_some()));
-        assert!(recover(&database).unwrap().is_empty(), "it belongs to a process that runs");
-        let path = journal.lock().current.path.clone();
-        drop(journal);
-        assert_eq!(recover(&database).unwrap().remove(0).rows, rows);
-        let mut bytes = std::fs::read(&path).unwrap();
-        for (name, cut) in [("half a row", 20), ("half a header", bytes.len() / 3 * 2 - 5)] {
-            std::fs::write(&path, &bytes[..bytes.len() - cut]).unwrap();
-            let kept = recover(&database).unwrap().remove(0).rows;
-            assert_eq!(kept, rows[..kept.len()], "{name}");
-            assert!(kept.len() < 3, "{name}");
-        }
-        *bytes.last_mut().unwrap() ^= 1;
-        std::fs::write(&path, &bytes).unwrap();
-        let left = recover(&database).unwrap().remove(0);
-        assert_eq!(left.rows, rows[..2], "a damaged row");
-        left.remove().unwrap();
-        assert_eq!(files(&folder), 0);
-        std::fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn g7_a_second_process_makes_every_reply_visible_at_once() {
-        let folder = folder("shared");
-        let database = folder.join("gateway.db");
-        let first = Journal::create(&database).unwrap();
-        let number = first.append(&row(1)).unwrap();
-        assert!(!first.is_shared());
-        let second = Journal::create(&database).unwrap();
-        assert!(first.is_shared() && second.is_shared());
-        assert!(!second.others_are_stored().unwrap(), "the first process has a reply that only it knows");
-        first.stored(number);
-        first.empty();
-        assert!(second.others_are_stored().unwrap());
-        drop(first);
-        second.lock().checked -= CHECK_EVERY;
-        assert!(!second.is_shared(), "it is alone again");
-        drop(second);
-        assert_eq!(files(&folder), 0);
-        std::fs::remove_dir_all(folder).unwrap();
-    }
-
-    #[test]
-    fn g7_files_whose_rows_are_stored_are_emptied_or_removed() {
-        let folder = folder("stored");
-        let journal = Journal::create(&folder.join("gateway.db")).unwrap();
-        let first = journal.append(&row(1)).unwrap();
-        assert!(!journal.can_be_emptied());
-        journal.lock().current.bytes = MAX_FILE_BYTES + 1;
-        let second = journal.append(&row(2)).unwrap();
-        assert_ne!(first, second, "the first file was full");
-        assert_eq!(files(&folder), 2);
-        journal.stored(first);
-        assert_eq!(files(&folder), 1);
-        journal.stored(second);
-        assert!(journal.can_be_emptied());
-        journal.empty();
-        assert!(!journal.can_be_emptied());
-        assert_eq!(std::fs::metadata(journal.lock().current.path.clone()).unwrap().len(), 0);
-        drop(journal);
-        assert_eq!(files(&folder), 0);
-        std::fs::remove_dir_all(folder).unwrap();
-    }
 }

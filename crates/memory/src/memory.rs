@@ -12,7 +12,7 @@ use aside_core::{Dialects, Request};
 use crate::cache::ReplyCache;
 use crate::error::StoreError;
 use crate::evidence::Candidates;
-use crate::journal::{self, Journal};
+use crate::journal::{self, Journal, JournalUse};
 use crate::keys::{KeyKind, response_key};
 use crate::options::{MemoryOptions, StoreLocation};
 use crate::random;
@@ -32,8 +32,6 @@ use crate::writer::{WriteEnd, Writer, WriterFiles};
 /// Ambiguous turns are decided by replies that later turns name. Each round of
 /// them is one more look-up.
 const MAX_PARENT_ROUNDS: usize = 4;
-/// How long to wait for other processes that use the same database.
-const OTHERS_TIME: Duration = Duration::from_secs(2);
 /// The row that proves that the store key is correct.
 const PROBE: &str = "";
 
@@ -112,9 +110,11 @@ impl Memory {
                 let spill = options.spill.as_ref().map(|(path, most)| Spill::open(path, *most)).transpose()?;
                 let journal = match (&options.location, options.durability) {
                     (StoreLocation::Sqlite(path), Durability::Process) => {
-                        open_journal(path.clone(), store.as_ref()).await?
+                        open_journal(path.clone(), store.as_ref(), JournalUse::Append).await?
                     }
-                    (StoreLocation::Sqlite(_), Durability::Power) => None,
+                    (StoreLocation::Sqlite(path), Durability::Power) => {
+                        open_journal(path.clone(), store.as_ref(), JournalUse::OnlyPresence).await?
+                    }
                     // Other gateways must see a reply as soon as its client has it.
                     (StoreLocation::None | StoreLocation::Postgres(_), _) => None,
                 };
@@ -509,33 +509,26 @@ pub(crate) fn open_tenant(row: &TenantRow, key: &StoreKey) -> Result<[u8; 32], S
     opened.and_then(|bytes| bytes.try_into().ok()).ok_or(StoreError::WrongKey)
 }
 
-/// Waits until the replies of other processes on the same database are in the tables. A process that does not
-/// run at all, such as one that is stopped, is not waited for.
-async fn wait_for_others(journal: &Journal) -> std::io::Result<()> {
-    let until = tokio::time::Instant::now() + OTHERS_TIME;
-    while !journal.others_are_stored()? && tokio::time::Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    Ok(())
-}
-
-/// Writes what the journals of ended processes have into the tables, and begins one of our own. None if the file
-/// system cannot lock files; replies are then committed at once.
-async fn open_journal(database: PathBuf, store: &dyn Store) -> Result<Option<Journal>, StoreError> {
+/// Writes what the journals of other processes have into the tables, and begins one of our own. None if the file system
+/// cannot lock files; replies are then committed at once.
+async fn open_journal(
+    database: PathBuf,
+    store: &dyn Store,
+    journal_use: JournalUse,
+) -> Result<Option<Journal>, StoreError> {
     let location = database.display().to_string();
     let fail = |problem: String| StoreError::CannotOpen { location: location.clone(), problem };
     let opened = tokio::task::spawn_blocking(move || {
-        let left = journal::recover(&database)?;
-        Ok::<_, std::io::Error>((left, Journal::create(&database).ok()))
+        // In this order: what another process appends later, it commits before its client is told.
+        let journal = Journal::create(&database, journal_use).ok();
+        let others = journal.as_ref().map_or_else(|| journal::recover(&database), Journal::others)?;
+        Ok::<_, std::io::Error>((others, journal))
     });
     let opened = opened.await.map_err(|error| fail(error.to_string()))?;
-    let (left, journal) = opened.map_err(|error| fail(error.to_string()))?;
-    for mut left in left {
-        store.write_late(Arc::new(std::mem::take(&mut left.rows))).await?;
-        left.remove().map_err(|error| fail(error.to_string()))?;
-    }
-    if let Some(journal) = &journal {
-        wait_for_others(journal).await.map_err(|error| fail(error.to_string()))?;
+    let (others, journal) = opened.map_err(|error| fail(error.to_string()))?;
+    for mut other in others {
+        store.write_late(Arc::new(std::mem::take(&mut other.rows))).await?;
+        other.are_stored().map_err(|error| fail(error.to_string()))?;
     }
     Ok(journal)
 }

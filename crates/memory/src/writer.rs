@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use crate::journal::{Journal, JournalNumber};
+use crate::journal::{Appended, Journal, JournalNumber};
 use crate::read_gate::ReadGate;
 use crate::spill::Spill;
 use crate::store::{Store, WriteRow};
@@ -24,9 +24,6 @@ use crate::write_queue::{JobQueue, JobSender, MAX_GROUP_BYTES, MAX_GROUP_JOBS, U
 const GROUP_TIME: Duration = Duration::from_millis(250);
 /// The same if other processes use the database: they see receipts only in the tables.
 const SHARED_GROUP_TIME: Duration = Duration::from_millis(50);
-/// After this time without rows, a journal whose rows are all in the tables is emptied.
-const IDLE_TIME: Duration = Duration::from_millis(200);
-const SHARED_IDLE_TIME: Duration = Duration::from_millis(1);
 /// The bytes that may wait in memory. More than that goes to the file.
 const MAX_QUEUED_BYTES: u64 = 64 << 20;
 /// The first and the longest pause between two attempts while the store is down.
@@ -136,11 +133,10 @@ impl Writer {
         self.unstored.add(tenant, reply);
         let is_used = |journal: &&Arc<Journal>| !self.status.is_down.load(Ordering::Relaxed) && !journal.was_shared();
         let journal = self.journal.as_ref().filter(is_used);
-        let Some((journal, number)) = journal.and_then(|journal| Some((journal, journal.append(&row)?))) else {
+        let Some(Appended { number, is_shared }) = journal.and_then(|journal| journal.append(&row)) else {
             return QueuedReply::Waiting(self.queue(vec![row]));
         };
-        // A process that has started in the meantime waits until the journal is empty, but the client must wait too.
-        let (end, queued) = if journal.is_shared() {
+        let (end, queued) = if is_shared {
             let (end, done) = oneshot::channel();
             (Some(end), QueuedReply::Waiting(done))
         } else {
@@ -156,14 +152,6 @@ impl Writer {
 
     /// Queues rows. The result arrives when they are stored or waiting in the file.
     pub(crate) fn write(&self, rows: Vec<WriteRow>) -> oneshot::Receiver<WriteEnd> {
-        // If the journal has the reply, it must not come back after a sudden end.
-        if let Some(journal) = &self.journal {
-            for row in rows.iter().filter(|row| matches!(row, WriteRow::Forget { .. } | WriteRow::Rejected { .. })) {
-                if let Some(number) = journal.append(row) {
-                    journal.stored(number);
-                }
-            }
-        }
         if self.reserve(&rows) { self.queue(rows) } else { ended() }
     }
 
@@ -304,14 +292,8 @@ impl WriterTask {
         let mut retry_at = Instant::now();
         loop {
             let has_waiting = self.has_waiting();
-            let has_old_rows = self.journal.as_ref().is_some_and(|journal| journal.can_be_emptied());
-            let empty_at = Instant::now() + self.idle_time();
             let next = self.queue.recv();
-            let job = match (has_waiting, has_old_rows) {
-                (true, _) => timeout_at(retry_at, next).await,
-                (false, true) => timeout_at(empty_at, next).await,
-                (false, false) => Ok(next.await),
-            };
+            let job = if has_waiting { timeout_at(retry_at, next).await } else { Ok(next.await) };
             match job {
                 Ok(Some(job)) => {
                     self.write_group(job, &mut retry_at).await;
@@ -321,18 +303,25 @@ impl WriterTask {
                     }
                 }
                 Ok(None) => return,
-                Err(_) if has_waiting => self.write_waiting(&mut retry_at).await,
-                Err(_) => self.journal.iter().for_each(|journal| journal.empty()),
+                Err(_) => self.write_waiting(&mut retry_at).await,
             }
+            self.check_ended().await;
             self.publish();
         }
     }
 
-    /// How long to wait for more rows before the journal is emptied.
-    fn idle_time(&self) -> Duration {
-        // A process that has just started waits until it is empty.
-        let is_shared = self.journal.as_ref().is_some_and(|journal| journal.is_shared());
-        if is_shared { SHARED_IDLE_TIME } else { IDLE_TIME }
+    /// Stores what processes have left that have ended, and notices that this one is alone again.
+    async fn check_ended(&mut self) {
+        let Some(journal) = &self.journal else { return };
+        let Some(Ok(ended)) = journal.check_ended() else { return };
+        for mut other in ended {
+            let rows = Arc::new(std::mem::take(&mut other.rows));
+            // What fails now is tried again later.
+            if self.store.write_late(rows).await.is_err() || other.are_stored().is_err() {
+                break;
+            }
+        }
+        journal.were_checked();
     }
 
     async fn write_group(&mut self, first: WriteJob, retry_at: &mut Instant) {
@@ -378,8 +367,9 @@ impl WriterTask {
     fn is_stored(&self, group: &WrittenGroup) {
         self.unqueue(group.rows.len(), group.bytes);
         self.are_stored(&group.rows);
-        for number in group.numbers.iter().flatten() {
-            self.journal.iter().for_each(|journal| journal.stored(*number));
+        if let Some(journal) = &self.journal {
+            group.numbers.iter().flatten().for_each(|number| journal.stored(*number));
+            journal.empty();
         }
     }
 
