@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::row_bytes::{ReadRow, append_row, read_row};
 use crate::store::WriteRow;
 use presence::Presence;
 
@@ -23,8 +24,6 @@ use presence::Presence;
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// A larger reply is committed instead: appending it would hold up an async thread.
 const MAX_ROW_BYTES: usize = 256 << 10;
-/// The length and the checksum before each row.
-const HEADER_BYTES: usize = 8;
 /// How often to check whether the other processes have ended.
 const CHECK_EVERY: Duration = Duration::from_secs(10);
 
@@ -141,7 +140,8 @@ impl Journal {
         files.make_room(&self.presence)?;
         let JournalFiles { current, buffer, .. } = &mut *files;
         let current = current.as_mut()?;
-        write_frame(buffer, row)?;
+        buffer.clear();
+        append_row(buffer, row)?;
         current.append(buffer)?;
         // Afterwards: whoever sets the mark later finds the row in the file. The lock is held, see `were_checked`.
         Some(Appended { number: JournalNumber(current.number), is_shared: self.is_shared() })
@@ -243,6 +243,8 @@ impl JournalFile {
 /// The journal of another process.
 pub(crate) struct OtherJournal {
     pub(crate) rows: Vec<WriteRow>,
+    /// It has rows of another version.
+    has_unknown: bool,
     /// None if the process runs.
     ended: Option<EndedProcess>,
 }
@@ -257,9 +259,9 @@ struct EndedProcess {
 }
 
 impl OtherJournal {
-    /// Removes the files of a process that has ended, once its rows are in the tables.
+    /// Removes the files of a process that has ended, once its rows are in the tables. Rows of another version stay for that.
     pub(crate) fn are_stored(self) -> io::Result<()> {
-        let Some(ended) = self.ended else { return Ok(()) };
+        let Some(ended) = self.ended.filter(|_| !self.has_unknown) else { return Ok(()) };
         ended.rows.iter().try_for_each(|path| presence::remove(path))?;
         presence::remove_process(&ended.database, &ended.id)
     }
@@ -284,7 +286,7 @@ fn read_others(database: &Path, own: Option<&str>, of: Of) -> io::Result<Vec<Oth
         if lock.is_none() && of == Of::Ended {
             continue;
         }
-        let mut rows = Vec::new();
+        let mut journal = OtherJournal { rows: Vec::new(), has_unknown: false, ended: None };
         for path in &process.rows {
             match std::fs::File::open(path) {
                 // Whoever removed it has stored its rows.
@@ -293,44 +295,25 @@ fn read_others(database: &Path, own: Option<&str>, of: Of) -> io::Result<Vec<Oth
                 Ok(mut file) => {
                     let mut bytes = Vec::new();
                     file.read_to_end(&mut bytes)?;
-                    rows.extend(read_frames(&bytes));
+                    read_rows(&bytes, &mut journal);
                 }
             }
         }
         let ended =
             |lock| EndedProcess { database: database.to_owned(), id: process.id, rows: process.rows, _lock: lock };
-        found.push(OtherJournal { rows, ended: lock.map(ended) });
+        journal.ended = lock.map(ended);
+        found.push(journal);
     }
     Ok(found)
 }
 
-/// Replaces the buffer's content with a row in the form it has in the file.
-fn write_frame(buffer: &mut Vec<u8>, row: &WriteRow) -> Option<()> {
-    buffer.clear();
-    buffer.extend([0; HEADER_BYTES]);
-    serde_json::to_writer(&mut *buffer, row).ok()?;
-    let (header, json) = buffer.split_at_mut_checked(HEADER_BYTES)?;
-    let (length, checksum) = header.split_at_mut_checked(4)?;
-    length.copy_from_slice(&u32::try_from(json.len()).ok()?.to_le_bytes());
-    checksum.copy_from_slice(&crc32fast::hash(json).to_le_bytes());
-    Some(())
-}
-
-/// The rows up to the first that is incomplete: the process ended while it wrote that one.
-fn read_frames(mut bytes: &[u8]) -> Vec<WriteRow> {
-    let mut rows = Vec::new();
-    while let Some((row, rest)) = read_frame(bytes) {
-        // A row that cannot be read was written by another version.
-        rows.extend(row);
+/// Reads rows up to the first that is incomplete: the process ended while it wrote that one.
+fn read_rows(mut bytes: &[u8], found: &mut OtherJournal) {
+    while let Some((row, rest)) = read_row(bytes) {
+        match row {
+            ReadRow::Row(row) => found.rows.push(row),
+            ReadRow::Unknown => found.has_unknown = true,
+        }
         bytes = rest;
     }
-    rows
-}
-
-fn read_frame(bytes: &[u8]) -> Option<(Option<WriteRow>, &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    let (checksum, rest) = rest.split_first_chunk::<4>()?;
-    let (json, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    let is_whole = crc32fast::hash(json) == u32::from_le_bytes(*checksum);
-    is_whole.then(|| (serde_json::from_slice(json).ok(), rest))
 }

@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use aside_core::block::{MediaSource, ToolCall, ToolResult};
 use aside_core::{Block, Message, Role};
 use ring::hmac;
-use serde::{Deserialize, Serialize};
 
 use crate::normal_form::{self, VERSION};
 use crate::tenant::Tenant;
@@ -20,11 +19,11 @@ const MINTED_PREFIX: &str = "call_";
 const MINTED_DIGITS: usize = 20;
 
 /// A hash that finds replies, keyed by its tenant's secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(pub(crate) [u8; 16]);
 
 /// What a key was made of. The numbers are stored and never change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyKind {
     /// The id of a tool call, minted by us.
     MintedId = 1,

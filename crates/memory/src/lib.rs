@@ -28,6 +28,7 @@ mod reference;
 mod reply_draft;
 mod reply_id;
 mod restore;
+mod row_bytes;
 mod spill;
 mod state;
 pub mod store;

@@ -4,7 +4,6 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
 
 use crate::random;
 
@@ -13,7 +12,7 @@ pub(crate) const REPLY_ID_BYTES: usize = 12;
 
 /// Identifies a remembered reply within its tenant. Random, so that rows spread
 /// over the ranges of a distributed database.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReplyId(pub(crate) [u8; REPLY_ID_BYTES]);
 
 impl ReplyId {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, params};
 
 use crate::error::StoreError;
+use crate::row_bytes::{ReadRow, append_row, read_row};
 use crate::store::WriteRow;
 
 /// Rows that are taken out at once.
@@ -27,6 +28,8 @@ pub(crate) struct Spill {
 /// Rows in the order in which they were added, up to this number.
 pub(crate) struct SpilledRows {
     pub(crate) rows: Arc<Vec<WriteRow>>,
+    /// Rows of another version, or damaged ones. They are removed with the others.
+    pub(crate) n_unreadable: u64,
     last: i64,
 }
 
@@ -47,7 +50,7 @@ impl Spill {
         db.pragma_update(None, "journal_mode", "WAL")?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
         db.execute_batch(
-            "CREATE TABLE IF NOT EXISTS waiting (id INTEGER PRIMARY KEY AUTOINCREMENT, row TEXT NOT NULL)",
+            "CREATE TABLE IF NOT EXISTS waiting (id INTEGER PRIMARY KEY AUTOINCREMENT, row BLOB NOT NULL)",
         )?;
         let (rows, bytes): (i64, i64) =
             db.query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM waiting", [], |row| {
@@ -75,7 +78,8 @@ impl Spill {
         let transaction = self.db.transaction()?;
         let mut added = Vec::with_capacity(rows.len());
         for row in rows {
-            let json = serde_json::to_string(row).ok();
+            let mut written = Vec::new();
+            let written = append_row(&mut written, row).map(|()| written);
             let max_bytes = match row {
                 // Its client is told that it is done.
                 WriteRow::Forget { .. } => self.max_bytes + ROOM_FOR_DELETIONS,
@@ -83,13 +87,13 @@ impl Spill {
                     self.max_bytes
                 }
             };
-            let fits = |json: &String| self.bytes + bytes + json.len() as u64 <= max_bytes;
-            let json = json.filter(fits);
-            added.push(json.is_some());
-            if let Some(json) = json {
-                transaction.execute("INSERT INTO waiting (row) VALUES (?1)", [&json])?;
+            let fits = |row: &Vec<u8>| self.bytes + bytes + row.len() as u64 <= max_bytes;
+            let written = written.filter(fits);
+            added.push(written.is_some());
+            if let Some(written) = written {
+                transaction.execute("INSERT INTO waiting (row) VALUES (?1)", [&written])?;
                 n_added += 1;
-                bytes += json.len() as u64;
+                bytes += written.len() as u64;
             }
         }
         transaction.commit()?;
@@ -103,9 +107,7 @@ impl Spill {
         let mut statement = self.db.prepare("SELECT row FROM waiting ORDER BY id")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            if let Ok(row) = serde_json::from_str(row.get_ref(0)?.as_str()?) {
-                read(row);
-            }
+            read_whole(row.get_ref(0)?.as_blob()?).into_iter().for_each(&mut read);
         }
         Ok(())
     }
@@ -115,13 +117,13 @@ impl Spill {
         let down = |error: rusqlite::Error| StoreError::Down(error.to_string());
         let mut statement = self.db.prepare_cached("SELECT id, row FROM waiting ORDER BY id LIMIT ?1").map_err(down)?;
         let found = statement
-            .query_map([BATCH as i64], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))
-            .and_then(Iterator::collect::<rusqlite::Result<Vec<(i64, String)>>>)
+            .query_map([BATCH as i64], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?)))
+            .and_then(Iterator::collect::<rusqlite::Result<Vec<(i64, Vec<u8>)>>>)
             .map_err(down)?;
         let last = found.last().map_or(0, |(id, _)| *id);
-        // A row that cannot be read was written by another version, and is removed with the others.
-        let rows = found.iter().filter_map(|(_, json)| serde_json::from_str(json).ok()).collect();
-        Ok(SpilledRows { rows: Arc::new(rows), last })
+        let rows: Vec<WriteRow> = found.iter().filter_map(|(_, row)| read_whole(row)).collect();
+        let n_unreadable = (found.len() - rows.len()) as u64;
+        Ok(SpilledRows { rows: Arc::new(rows), n_unreadable, last })
     }
 
     /// Removes rows that the store has now.
@@ -139,32 +141,9 @@ impl Spill {
     }
 }
 
-/// Bytes as Base64 in JSON.
-pub(crate) mod base64_bytes {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD;
-    use serde::{Deserialize as _, Deserializer, Serializer, de};
-
-    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(bytes))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        STANDARD.decode(text).map_err(de::Error::custom)
-    }
-}
-
-/// A time as milliseconds in JSON.
-pub(crate) mod time {
-    use aside_core::block::Time;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(time.0)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
-        u64::deserialize(deserializer).map(Time)
+fn read_whole(bytes: &[u8]) -> Option<WriteRow> {
+    match read_row(bytes)? {
+        (ReadRow::Row(row), []) => Some(row),
+        (ReadRow::Row(_) | ReadRow::Unknown, _) => None,
     }
 }

@@ -10,7 +10,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::{digest, hmac};
-use serde::{Deserialize, Serialize};
 
 use crate::random;
 use crate::reference::{self, Claim, MAC_BYTES, REFERENCE_BYTES, Reference, WHOLE_REPLY};
@@ -23,7 +22,7 @@ const SEALED_MAGIC: &str = "asb1_";
 const SEALED_IN_BASE64: &str = "YXNiMV";
 
 /// Identifies a tenant in the store.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TenantId(pub(crate) [u8; 16]);
 
 impl TenantId {

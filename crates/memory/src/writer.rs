@@ -449,6 +449,7 @@ impl WriterTask {
             return;
         }
         let is_empty = spill.len() == 0;
+        self.status.lost_rows.fetch_add(batch.n_unreadable, Ordering::Relaxed);
         self.are_stored(&batch.rows);
         if is_empty {
             self.unstored.spill_is_empty();

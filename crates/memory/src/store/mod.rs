@@ -13,7 +13,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use aside_core::block::Time;
-use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::keys::{Key, KeyKind};
@@ -134,7 +133,7 @@ pub struct TenantRow {
 }
 
 /// A reply as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyRow {
     pub(crate) tenant: TenantId,
     pub(crate) reply: ReplyId,
@@ -142,19 +141,14 @@ pub struct ReplyRow {
     pub(crate) parent: Option<ReplyId>,
     pub(crate) dialect: String,
     pub(crate) model: String,
-    #[serde(with = "crate::spill::base64_bytes")]
     pub(crate) issuer: Vec<u8>,
     pub(crate) is_interrupted: bool,
-    #[serde(with = "crate::spill::time")]
     pub(crate) created: Time,
-    #[serde(with = "crate::spill::time")]
     pub(crate) expires: Time,
     pub(crate) codec: i16,
     /// Before compression.
     pub(crate) size: usize,
-    #[serde(with = "crate::spill::base64_bytes")]
     pub(crate) body: Vec<u8>,
-    #[serde(default)]
     pub(crate) is_rejected: bool,
 }
 
@@ -179,7 +173,7 @@ pub(crate) fn time(millis: i64) -> Time {
 }
 
 /// One thing to write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteRow {
     /// A reply with its keys.
     Reply {
@@ -197,7 +191,6 @@ pub enum WriteRow {
         /// Its keys.
         keys: Vec<Key>,
         /// When it expires now.
-        #[serde(with = "crate::spill::time")]
         expires: Time,
     },
     /// The provider refused the seals of a reply.
@@ -207,7 +200,6 @@ pub enum WriteRow {
         /// The reply.
         reply: ReplyId,
         /// When the reply expires.
-        #[serde(with = "crate::spill::time")]
         expires: Time,
     },
     /// A reply is deleted.
@@ -219,7 +211,6 @@ pub enum WriteRow {
         /// Its keys.
         keys: Vec<Key>,
         /// When it would have expired. Until then it may wait in a file of another process.
-        #[serde(with = "crate::spill::time")]
         expires: Time,
     },
     /// What was done to a request.
@@ -266,19 +257,16 @@ impl WriteRow {
 }
 
 /// A receipt whose body is encrypted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedReceipt {
     pub(crate) tenant: TenantId,
     pub(crate) id: String,
-    #[serde(with = "crate::spill::time")]
     pub(crate) at: Time,
-    #[serde(with = "crate::spill::time")]
     pub(crate) expires: Time,
     pub(crate) client: String,
     pub(crate) model: String,
     pub(crate) status: u16,
     pub(crate) repaired: String,
-    #[serde(with = "crate::spill::base64_bytes")]
     pub(crate) body: Vec<u8>,
 }
 
