@@ -5,6 +5,7 @@
 mod contract;
 mod durability;
 mod faulty_store;
+mod killed;
 mod never_wrong;
 mod postgres_server;
 mod recorded;
