@@ -319,7 +319,19 @@ pub struct ProviderError {
     /// The HTTP status, or the one given inside the stream.
     pub status: Option<u16>,
     /// Whether the words say that the conversation does not fit into the model's window.
-    pub is_too_long: bool,
+    pub overflow: ContextOverflow,
+}
+
+/// Whether a conversation fits into the model's window, and whether compaction can still help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ContextOverflow {
+    /// Nothing says that it does not fit.
+    #[default]
+    None,
+    /// It does not fit, and no older turns are left to summarise.
+    Final,
+    /// It does not fit, and summarising its older turns failed.
+    CompactionFailed,
 }
 
 impl ProviderError {
@@ -349,8 +361,8 @@ impl ProviderError {
 
     /// Says whether the conversation does not fit into the model's window.
     #[must_use]
-    pub fn with_too_long(mut self, is_too_long: bool) -> ProviderError {
-        self.is_too_long = is_too_long;
+    pub fn with_overflow(mut self, overflow: ContextOverflow) -> ProviderError {
+        self.overflow = overflow;
         self
     }
 

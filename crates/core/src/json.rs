@@ -186,7 +186,7 @@ impl UsageView {
 
 impl<'a> ErrorView<'a> {
     fn of(error: &'a ProviderError) -> ErrorView<'a> {
-        let ProviderError { message, words, code, status, is_too_long: _ } = error;
+        let ProviderError { message, words, code, status, overflow: _ } = error;
         ErrorView { message, words: words.as_deref(), code: code.as_deref(), status: *status }
     }
 }

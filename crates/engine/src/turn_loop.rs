@@ -6,7 +6,7 @@ use std::time::Duration;
 use aside_core::block::{Block, ToolCall, ToolResult};
 use aside_core::compaction::CompactionTrigger;
 use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
-use aside_core::event::ProviderError;
+use aside_core::event::{ContextOverflow, ProviderError};
 use aside_core::history::EntryId;
 use aside_core::message::Message;
 use aside_core::model_table::UsageCounting;
@@ -84,10 +84,18 @@ impl Session {
                         repairs.extend(outcome.repairs.iter().cloned());
                         if too_long == TooLong::Compact && self.does_not_fit(&outcome) {
                             too_long = TooLong::Report;
-                            if self.shorten(front, cancel).await {
-                                let _refused = self.learn_from(outcome);
-                                outcome = self.exchange(step, answer_mode, &repairs, front, cancel).await;
-                                repairs.extend(outcome.repairs.iter().cloned());
+                            match self.shorten(front, cancel).await {
+                                CompactionResult::Done(_) => {
+                                    let _refused = self.learn_from(outcome);
+                                    outcome = self.exchange(step, answer_mode, &repairs, front, cancel).await;
+                                    repairs.extend(outcome.repairs.iter().cloned());
+                                }
+                                CompactionResult::Skipped(_) => (),
+                                CompactionResult::Failed(_) => {
+                                    if let Err(ExchangeError::Refused(refusal)) = &mut outcome.result {
+                                        refusal.error.overflow = ContextOverflow::CompactionFailed;
+                                    }
+                                }
                             }
                         }
                         next = Some(self.learn_from(outcome));
@@ -125,8 +133,11 @@ impl Session {
 
     /// A refusal, with what a front end needs to tell the user what to do.
     fn refusal(&self, refusal: ProviderRefusal) -> ProviderError {
-        let is_too_long = self.is_too_long(&refusal.error);
-        let error = refusal.error.with_too_long(is_too_long);
+        let overflow = match refusal.error.overflow {
+            ContextOverflow::None if self.is_too_long(&refusal.error) => ContextOverflow::Final,
+            known => known,
+        };
+        let error = refusal.error.with_overflow(overflow);
         match refusal.response.and_then(|response| response.retry_after) {
             Some(pause) if pause > retry::MAX_REQUESTED_PAUSE => {
                 let what = format!("{}; it asks to wait {} s", error.message, pause.as_secs());
@@ -137,16 +148,13 @@ impl Session {
     }
 
     /// Summarises the older turns, whatever our own count says. The turn that is running stays as it is.
-    async fn shorten(&mut self, front: &mut dyn Front, cancel: &CancellationToken) -> bool {
+    async fn shorten(&mut self, front: &mut dyn Front, cancel: &CancellationToken) -> CompactionResult {
         // Boxed, because a summary is made by the same steps.
-        match Box::pin(self.compact(CompactionTrigger::TooLong, front, cancel)).await {
-            CompactionResult::Done(_) => true,
-            CompactionResult::Skipped(_) => false,
-            CompactionResult::Failed(why) => {
-                front.on_update(Update::Noted(&format!("older turns could not be summarised: {why}")));
-                false
-            }
+        let result = Box::pin(self.compact(CompactionTrigger::TooLong, front, cancel)).await;
+        if let CompactionResult::Failed(why) = &result {
+            front.on_update(Update::Noted(&format!("older turns could not be summarised: {why}")));
         }
+        result
     }
 
     fn record(&mut self, mut message: Message, front: &mut dyn Front) {

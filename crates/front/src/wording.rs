@@ -3,6 +3,7 @@
 use aside_core::compaction::CompactionTrigger;
 use aside_core::connection_failure::ConnectionFailure;
 use aside_core::counted::counted;
+use aside_core::event::ContextOverflow;
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 
 /// Shown for a reply that contains only thinking. Requirement T6 specifies the wording.
@@ -174,6 +175,10 @@ const SCREEN_TOO_LONG: &str = "the message does not fit: /undo takes it back, /m
                                window, /new begins a new session";
 const MENU_TOO_LONG: &str = "the message does not fit: send /undo, choose a model with a larger window, or begin a new \
                              session";
+const SCREEN_COMPACT_AGAIN: &str = "the conversation is too long for this model: /compact tries again to summarise older turns, \
+                                    /model switches to a model with a larger window";
+const MENU_COMPACT_AGAIN: &str = "the conversation is too long for this model: send /compact to summarise older turns, choose a \
+                                  model with a larger window, or begin a new session";
 const OTHER_WORDS: &str = "put it differently, or ask another model with -m";
 
 fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
@@ -188,8 +193,10 @@ fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::Declined(Declined::ByModel | Declined::ByFilter) => OTHER_WORDS,
         TurnEnd::CutOff => "what came is above; ask again",
         TurnEnd::Oversized { .. } => "what came is kept; raise it with --set reply.maxBytes=N, 0 for no limit",
-        TurnEnd::Failed(error) if error.is_too_long => TOO_LONG,
-        TurnEnd::Failed(error) => hint_for_status(error.status),
+        TurnEnd::Failed(error) => match error.overflow {
+            ContextOverflow::None => hint_for_status(error.status),
+            ContextOverflow::Final | ContextOverflow::CompactionFailed => TOO_LONG,
+        },
         TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
     })
 }
@@ -201,8 +208,11 @@ fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
         | TurnEnd::Interrupted
         | TurnEnd::Unreachable(_) => return None,
         TurnEnd::Declined(_) => "put it differently, or ask another /model",
-        TurnEnd::Failed(error) if error.is_too_long => SCREEN_TOO_LONG,
-        TurnEnd::Failed(error) => screen_hint_for_status(error.status),
+        TurnEnd::Failed(error) => match error.overflow {
+            ContextOverflow::None => screen_hint_for_status(error.status),
+            ContextOverflow::Final => SCREEN_TOO_LONG,
+            ContextOverflow::CompactionFailed => SCREEN_COMPACT_AGAIN,
+        },
         TurnEnd::ThinkingOnly { for_length: true } => AT_OUTPUT_LIMIT,
         TurnEnd::Length => "raise it with /set request.maxTokens=N, or ask it to continue",
         TurnEnd::Empty => "/retry, or another /model",
@@ -226,15 +236,10 @@ fn screen_hint_for_status(status: Option<u16>) -> &'static str {
 
 fn menu_hint(end: &TurnEnd) -> Option<&'static str> {
     match end {
-        TurnEnd::Failed(error) => Some(match error.status {
-            _ if error.is_too_long => MENU_TOO_LONG,
-            Some(401 | 403) => "check the key: `aside doctor` in a terminal says which variable it is read from",
-            Some(402) => "the account has no credit, or the model is not in its plan; choose another model",
-            Some(404) => "choose another model, or check the provider's base_url",
-            Some(413) => "send /compact, or begin a new session",
-            Some(429) => "the provider limits how often it is asked; wait and send /retry, or choose another model",
-            Some(status) if status >= 500 => "the fault is the provider's; send /retry later, or choose another model",
-            _ => "send /retry, or choose another model",
+        TurnEnd::Failed(error) => Some(match error.overflow {
+            ContextOverflow::None => menu_hint_for_status(error.status),
+            ContextOverflow::Final => MENU_TOO_LONG,
+            ContextOverflow::CompactionFailed => MENU_COMPACT_AGAIN,
         }),
         TurnEnd::Declined(_) => Some("put it differently, or choose another model"),
         TurnEnd::Empty => Some("send /retry, or choose another model"),
@@ -247,6 +252,18 @@ fn menu_hint(end: &TurnEnd) -> Option<&'static str> {
         | TurnEnd::Interrupted
         | TurnEnd::OutOfSteps(_)
         | TurnEnd::OutOfMoney { .. }) => slash_command_hint(other),
+    }
+}
+
+fn menu_hint_for_status(status: Option<u16>) -> &'static str {
+    match status {
+        Some(401 | 403) => "check the key: `aside doctor` in a terminal says which variable it is read from",
+        Some(402) => "the account has no credit, or the model is not in its plan; choose another model",
+        Some(404) => "choose another model, or check the provider's base_url",
+        Some(413) => "send /compact, or begin a new session",
+        Some(429) => "the provider limits how often it is asked; wait and send /retry, or choose another model",
+        Some(status) if status >= 500 => "the fault is the provider's; send /retry later, or choose another model",
+        _ => "send /retry, or choose another model",
     }
 }
 

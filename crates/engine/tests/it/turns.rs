@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use aside_core::block::{Block, Media};
 use aside_core::connection_failure::ConnectionError;
+use aside_core::event::ContextOverflow;
 use aside_core::settings::Layer;
 use aside_core::turn::{TurnEnd, TurnNotice};
 use aside_engine::Timeouts;
@@ -346,6 +347,22 @@ async fn t18_a_conversation_is_compacted_once_a_turn_and_only_if_there_is_an_old
     let mut session = session(&server.url, "deepseek", MODEL);
     assert_eq!(send(&mut session, "2+2?").await.0, TurnEnd::Answered);
     let (end, recorded) = send(&mut session, "3+1?").await;
-    assert!(matches!(end, TurnEnd::Failed(error) if error.status == Some(400)), "{:?}", recorded.lines);
+    let TurnEnd::Failed(error) = end else { panic!("{end:?}") };
+    assert_eq!((error.status, error.overflow), (Some(400), ContextOverflow::Final), "{:?}", recorded.lines);
     assert_eq!(server.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn t18_if_a_conversation_that_is_too_long_cannot_be_summarised_the_end_says_so() {
+    let no_summary = chat(&[r#"{"reasoning_content":"I think."}"#], "stop");
+    let steps = vec![stream(&thinking_answer()), too_long(), stream(&no_summary)];
+    let server = ScriptedServer::start(steps).await;
+    let mut session = session(&server.url, "deepseek", MODEL);
+    assert_eq!(send(&mut session, "2+2?").await.0, TurnEnd::Answered);
+    let (end, recorded) = send(&mut session, "3+1?").await;
+    let TurnEnd::Failed(error) = end else { panic!("{end:?}") };
+    assert_eq!((error.status, error.overflow), (Some(400), ContextOverflow::CompactionFailed));
+    let note = "older turns could not be summarised: the model gave no summary";
+    assert!(recorded.lines.iter().any(|line| line.contains(note)), "{:?}", recorded.lines);
+    assert_eq!(server.requests().len(), 3);
 }

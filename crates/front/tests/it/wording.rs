@@ -2,7 +2,7 @@
 
 use aside_core::compaction::CompactionTrigger;
 use aside_core::connection_failure::{ConnectionError, ConnectionFailure};
-use aside_core::event::ProviderError;
+use aside_core::event::{ContextOverflow, ProviderError};
 use aside_core::turn::TurnEnd;
 use aside_front::wording::{HintStyle, compacted, turn_end};
 
@@ -37,13 +37,22 @@ fn t18_a_failure_that_asking_again_does_not_cure_is_not_retried_first() {
 
 #[test]
 fn t18_after_the_engine_has_compacted_the_hint_names_what_still_helps() {
-    let too_long = TurnEnd::Failed(ProviderError::new("prompt is too long").with_too_long(true));
+    let failed = |overflow| TurnEnd::Failed(ProviderError::new("prompt is too long").with_overflow(overflow));
+    let too_long = failed(ContextOverflow::Final);
     assert_eq!(
         hint(&too_long, HintStyle::SlashCommands),
         "the message does not fit: /undo takes it back, /model switches to a model with a larger window, /new begins a \
          new session"
     );
     assert!(!hint(&too_long, HintStyle::Menus).contains("/compact"));
+    let not_summarised = failed(ContextOverflow::CompactionFailed);
+    assert_eq!(
+        hint(&not_summarised, HintStyle::SlashCommands),
+        "the conversation is too long for this model: /compact tries again to summarise older turns, /model switches to a \
+         model with a larger window"
+    );
+    assert!(hint(&not_summarised, HintStyle::Menus).contains("/compact"));
+    assert_eq!(hint(&not_summarised, HintStyle::CommandLine), hint(&too_long, HintStyle::CommandLine));
     // These words were not recognised, so nothing was compacted.
     let by_status = TurnEnd::Failed(ProviderError::new("payload").with_status(413));
     assert!(hint(&by_status, HintStyle::SlashCommands).contains("/compact"));
