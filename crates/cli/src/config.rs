@@ -305,7 +305,8 @@ fn layer_source(layer: Layer, loaded: &LoadedSettings) -> String {
         Layer::Dialect => "of the model".to_owned(),
         Layer::Config => "config.toml".to_owned(),
         Layer::Profile => loaded.profile.as_ref().map(|(name, _)| format!("profiles/{name}.toml")).unwrap_or_default(),
-        Layer::Session | Layer::Run => "--set".to_owned(),
+        Layer::Session => "/set".to_owned(),
+        Layer::Run => "--set".to_owned(),
     }
 }
 

@@ -251,11 +251,11 @@ fn explain_shows_the_value_its_layer_and_the_layers_below() {
     assert_eq!(
         config.stdout("config explain reasoning.effort -p deep --set reasoning.effort=medium"),
         "\
-reasoning.effort = medium   (session)
+reasoning.effort = medium   (run)
   how hard to think; a level that the model lacks is lowered to one it has; `none` turns thinking off
   values: minimal, low, medium, high, xhigh, max or none
 
-  session   medium      --set
+  run       medium      --set
   profile   max         profiles/deep.toml
   config    low         config.toml
   built-in  unset       the model decides

@@ -53,7 +53,7 @@ fn explain_shows_decisions_and_reasons_as_text_and_json() {
         aside(&["explain", "--json", "--set", "reasoning.includeInContext=false", CONVERSATION], b"", None).stdout;
     let withheld: Value = serde_json::from_str(&withheld).unwrap();
     let why = withheld["decisions"].as_array().unwrap().iter().find(|decision| decision["kind"] == "thinking").unwrap();
-    assert_eq!((&why["action"], &why["layer"]), (&Value::from("dropped"), &Value::from("session")));
+    assert_eq!((&why["action"], &why["layer"]), (&Value::from("dropped"), &Value::from("run")));
 }
 
 #[test]

@@ -292,7 +292,7 @@ fn the_models_defaults_are_a_layer_that_config_explain_shows() {
         ("config explain context.limit -m work/kimi-k3",                          "context.limit = 4711   (dialect)"),
         ("config explain request.maxTokens -m anthropic/claude-sonnet-5",         "request.maxTokens = 16000   (dialect)"),
         ("config get request.maxTokens -m anthropic/claude-sonnet-5",             "16000"),
-        ("config explain context.limit -m work/kimi-k3 --set context.limit=9",    "context.limit = 9   (session)"),
+        ("config explain context.limit -m work/kimi-k3 --set context.limit=9",    "context.limit = 9   (run)"),
     ];
     for (arguments, expected) in cases {
         assert_eq!(head(arguments), expected, "{arguments}");

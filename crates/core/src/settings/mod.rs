@@ -48,8 +48,8 @@ impl Layer {
             Layer::Dialect => "dialect",
             Layer::Config => "config",
             Layer::Profile => "profile",
-            // For users, both last as long as the session that they see.
-            Layer::Session | Layer::Run => "session",
+            Layer::Session => "session",
+            Layer::Run => "run",
         }
     }
 
