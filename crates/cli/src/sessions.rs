@@ -9,11 +9,11 @@ use aside_core::json_text::split_within;
 use aside_core::message::{Message, Role};
 use aside_core::safe_json;
 use aside_core::terminal_text::terminal_safe_line;
-use aside_session::HintedError;
 use aside_session::UserFolders;
 use aside_session::session_recorder;
 use aside_session::stored_session::{self, FoundSession, ResumedSession, SessionChoice};
 use aside_session::times;
+use aside_session::{HintedError, SessionId};
 use aside_store::{SqliteStore, Store};
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
@@ -138,8 +138,10 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
     if sessions.is_empty() && !as_json {
         print_notice("there is no session yet; aside ask begins one");
     }
-    for session in sessions {
-        let (id, messages) = (session.id.as_str(), session.n_messages);
+    let ids: Vec<&SessionId> = sessions.iter().map(|session| &session.id).collect();
+    let lengths = store.branch_lengths(&ids).map_err(|error| session_recorder::store_error(&error))?;
+    for (session, messages) in sessions.iter().zip(lengths) {
+        let id = session.id.as_str();
         let title = session.title.as_deref().unwrap_or("");
         let model = session.model.as_deref().unwrap_or("");
         if as_json {
@@ -149,7 +151,7 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
             writeln!(out, "{}", safe_json::to_string(&line))?;
         } else {
             let changed = times::local(session.changed);
-            let folder = stored_session::other_folder(&session, &root);
+            let folder = stored_session::other_folder(session, &root);
             let folder = folder.map(|folder| format!("  (in {})", terminal_safe_line(folder)));
             writeln!(
                 out,

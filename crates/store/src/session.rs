@@ -84,8 +84,6 @@ pub struct SessionInfo {
     pub extra: Vec<(String, String)>,
     pub folder: Option<SessionFolder>,
     pub head: Option<MessageId>,
-    /// The messages of the current branch, the system prompt included.
-    pub n_messages: u64,
     pub created: Time,
     pub changed: Time,
 }
@@ -111,8 +109,6 @@ pub struct SessionSummary {
     pub title: Option<String>,
     pub model: Option<String>,
     pub folder: Option<SessionFolder>,
-    /// The messages of the current branch, the system prompt included.
-    pub n_messages: u64,
     pub created: Time,
     pub changed: Time,
 }

@@ -39,6 +39,13 @@ pub trait Store: Send + Sync {
     /// The same, those of this root first and those without a folder last.
     fn sessions_by_folder(&self, root: &str, limit: usize) -> Result<Vec<SessionSummary>>;
 
+    /// How many sessions there are.
+    fn n_sessions(&self) -> Result<u64>;
+
+    /// How many messages the current branch of each session has, the system prompt included; 0 if there is no such
+    /// session. Reads every message, so ask only for what is shown.
+    fn branch_lengths(&self, ids: &[&SessionId]) -> Result<Vec<u64>>;
+
     /// Finds a session by its id, its title, or an unambiguous prefix of either.
     fn find(&self, word: &str) -> Result<SessionId>;
 

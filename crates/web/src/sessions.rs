@@ -306,16 +306,19 @@ impl Sessions {
     pub(crate) fn list(&self) -> Result<Value, OpenError> {
         let root = session_folder(&(self.options)().folder).root;
         let listed = self.store.sessions_by_folder(&root, MAX_LISTED).map_err(|error| failed(&error))?;
+        let ids: Vec<&SessionId> = listed.iter().map(|session| &session.id).collect();
+        let lengths = self.store.branch_lengths(&ids).map_err(|error| failed(&error))?;
         let open = self.lock();
         let running = |id: &str| open.values().any(|hub| hub.is_running() && hub.id() == id);
         let rows: Vec<Value> = listed
             .iter()
-            .map(|session| {
+            .zip(lengths)
+            .map(|(session, n_messages)| {
                 json!({
                     "id": session.id.as_str(), "title": session.title, "model": session.model,
                     "folder": session.folder.as_ref().map(|folder| &folder.path),
                     "here": session.folder.as_ref().is_some_and(|folder| folder.root == root),
-                    "messages": session.n_messages, "changed": session.changed.0,
+                    "messages": n_messages, "changed": session.changed.0,
                     "running": running(session.id.as_str()),
                 })
             })

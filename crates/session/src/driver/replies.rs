@@ -142,21 +142,21 @@ pub(super) fn settings(settings: &Settings, key: Option<&str>) -> Result<Command
     Ok(CommandOutput::Table { head, rows: keys.iter().map(row).collect() })
 }
 
-/// A list of sessions; those of another project than `root` with their folder.
-pub(super) fn sessions(sessions: &[SessionSummary], root: &str) -> CommandOutput {
+/// A list of sessions with their numbers of messages; those of another project than `root` with their folder.
+pub(super) fn sessions(sessions: &[SessionSummary], lengths: &[u64], root: &str) -> CommandOutput {
     if sessions.is_empty() {
         return line("there is no session yet");
     }
-    let item = |(at, session): (usize, &SessionSummary)| {
+    let item = |(at, (session, n_messages)): (usize, (&SessionSummary, &u64))| {
         let title = escape_markdown(session.title.as_deref().unwrap_or("without a title"));
         let model = session.model.as_deref().map(|model| format!(" · {}", escape_markdown(model))).unwrap_or_default();
-        let SessionSummary { id, changed, n_messages, .. } = session;
+        let SessionSummary { id, changed, .. } = session;
         let changed = escape_markdown(&times::local(*changed));
         let messages = counted(*n_messages, "message");
         let folder = other_folder(session, root).map(|folder| format!(" · in {}", escape_markdown(folder)));
         format!("{}. **{title}**\n   {changed} · {messages}{model} · {id}{}\n", at + 1, folder.unwrap_or_default())
     };
-    let items: String = sessions.iter().enumerate().map(item).collect();
+    let items: String = sessions.iter().zip(lengths).enumerate().map(item).collect();
     CommandOutput::Markdown(format!("{items}\n/resume NUMBER continues one\n"))
 }
 
@@ -245,17 +245,17 @@ mod tests {
 
     #[test]
     fn sessions_are_numbered_and_their_titles_are_escaped() {
-        let session = |title: Option<&str>, n_messages, folder: Option<(&str, &str)>| SessionSummary {
+        let session = |title: Option<&str>, folder: Option<(&str, &str)>| SessionSummary {
             id: SessionId::new("k3f9"),
             title: title.map(str::to_owned),
             model: Some("acme/deep".to_owned()),
             folder: folder.map(|(path, root)| SessionFolder { path: path.to_owned(), root: root.to_owned() }),
-            n_messages,
             created: Time(0),
             changed: Time(0),
         };
         let shown = markdown(sessions(
-            &[session(Some("a *b* `c`"), 1, Some(("/p/sub", "/p"))), session(None, 4, Some(("/q", "/q")))],
+            &[session(Some("a *b* `c`"), Some(("/p/sub", "/p"))), session(None, Some(("/q", "/q")))],
+            &[1, 4],
             "/p",
         ));
         let shown: Vec<&str> = shown.lines().collect();
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(shown[2], "2. **without a title**");
         assert!(shown[3].contains("· 4 messages ·"), "{}", shown[3]);
         assert!(shown[3].ends_with(r"k3f9 · in \/q"), "{}", shown[3]);
-        assert_eq!(sessions(&[], "/p"), CommandOutput::Line("there is no session yet".to_owned()));
+        assert_eq!(sessions(&[], &[], "/p"), CommandOutput::Line("there is no session yet".to_owned()));
     }
 
     #[test]

@@ -116,9 +116,15 @@ impl Driver {
             "sessions" | "resume" if rest.is_empty() || name == "sessions" => {
                 let root = stored_session::session_folder(&self.active.folder).root;
                 let wanted = root.clone();
-                let sessions = in_store(&store, move |store| store.sessions_by_folder(&wanted, MAX_LISTED)).await?;
+                let (sessions, lengths) = in_store(&store, move |store| {
+                    let sessions = store.sessions_by_folder(&wanted, MAX_LISTED)?;
+                    let ids: Vec<&SessionId> = sessions.iter().map(|one| &one.id).collect();
+                    let lengths = store.branch_lengths(&ids)?;
+                    Ok((sessions, lengths))
+                })
+                .await?;
                 self.listed = sessions.iter().map(|one| ListedItem { session: one.id.clone(), block: None }).collect();
-                Ok(CommandOutcome::Reply(replies::sessions(&sessions, &root)))
+                Ok(CommandOutcome::Reply(replies::sessions(&sessions, &lengths, &root)))
             }
             // Ids are longer than list numbers.
             "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => {

@@ -116,10 +116,10 @@ fn resumes(folder: &Path, report: &mut BenchReport) {
     let screen = PageQuery { from: None, limit: 40 };
     let (ms, n) = measure(10, || {
         let store = SqliteStore::open(folder).unwrap();
-        let session = store.session(&id).unwrap();
-        (store.page(&id, screen).unwrap().messages.len(), session.n_messages)
+        store.session(&id).unwrap();
+        store.page(&id, screen).unwrap().messages.len()
     });
-    assert_eq!((n.0, n.1 as usize), (40, conversation.history.entries().len()));
+    assert_eq!(n, 40);
     report.line("open and resume to the first screen", &data, ms, Some(LIST_BOUND), "the last 40 messages");
     let store = SqliteStore::open(folder).unwrap();
     let (ms, loaded) = measure(2, || store.load(&id).unwrap());

@@ -307,6 +307,14 @@ impl Store for SqliteStore {
         self.read(|db| sessions::list_by_folder(db, root, limit))
     }
 
+    fn n_sessions(&self) -> Result<u64> {
+        self.read(sessions::n_sessions)
+    }
+
+    fn branch_lengths(&self, ids: &[&SessionId]) -> Result<Vec<u64>> {
+        self.read(|db| ids.iter().map(|id| sessions::branch_length(db, id)).collect())
+    }
+
     fn find(&self, word: &str) -> Result<SessionId> {
         self.read(|db| sessions::find(db, word))
     }

@@ -128,7 +128,7 @@ fn row_limit(limit: usize) -> i64 {
 }
 
 fn summaries(db: &Connection, order: &str, params: &[&dyn ToSql]) -> Result<Vec<SessionSummary>, DbError> {
-    let sql = format!("SELECT name, title, model, folder, root, head, created, changed FROM session {order}");
+    let sql = format!("SELECT name, title, model, folder, root, created, changed FROM session {order}");
     let mut statement = db.prepare_cached(&sql)?;
     let rows = statement.query_map(params, |row| {
         Ok(SessionSummary {
@@ -136,26 +136,29 @@ fn summaries(db: &Connection, order: &str, params: &[&dyn ToSql]) -> Result<Vec<
             title: row.get(1)?,
             model: row.get(2)?,
             folder: folder(row, 3)?,
-            n_messages: branch_length(db, row.get(5)?)?,
-            created: time(row, 6)?,
-            changed: time(row, 7)?,
+            created: time(row, 5)?,
+            changed: time(row, 6)?,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// How many messages lead to this one, itself included. The column `n_messages` counts those of other branches too.
-fn branch_length(db: &Connection, head: Option<i64>) -> rusqlite::Result<u64> {
+pub(super) fn n_sessions(db: &Connection) -> Result<u64, DbError> {
+    Ok(db.query_row("SELECT count(*) FROM session", [], |row| count(row, 0))?)
+}
+
+/// How many messages the current branch has. The column `n_messages` counts those of other branches too.
+pub(super) fn branch_length(db: &Connection, id: &SessionId) -> Result<u64, DbError> {
     // A parent is older than its children; a damaged file must not loop.
     let mut statement = db.prepare_cached(
         "WITH RECURSIVE branch (id, parent) AS (
-           SELECT id, parent FROM message WHERE id = ?1
+           SELECT message.id, message.parent FROM session JOIN message ON message.id = session.head WHERE session.name = ?1
            UNION ALL
            SELECT message.id, message.parent FROM branch
              JOIN message ON message.id = branch.parent AND message.id < branch.id)
          SELECT count(*) FROM branch",
     )?;
-    statement.query_row([head], |row| count(row, 0))
+    Ok(statement.query_row([id.as_str()], |row| count(row, 0))?)
 }
 
 /// The folder in this column, with the root in the next.
@@ -213,7 +216,6 @@ pub(super) fn session(db: &Connection, id: &SessionId) -> Result<SessionInfo, Db
                 extra: Vec::new(),
                 folder: folder(row, 8)?,
                 head: head.map(MessageId),
-                n_messages: branch_length(db, head)?,
                 created: time(row, 5)?,
                 changed: time(row, 6)?,
             };

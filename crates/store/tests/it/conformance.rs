@@ -79,7 +79,8 @@ fn p2_resume_restores_model_settings_tools_and_title() {
         let session = store.session(&id).unwrap();
         assert_eq!(session.title.as_deref(), Some("why is the sky blue?"), "{name}");
         assert_eq!((&session.settings, &session.tools, session.created), (&settings, &vec![tool], Time(5)), "{name}");
-        assert_eq!((session.model.as_deref(), session.n_messages), (Some("one/two"), 2), "{name}");
+        assert_eq!(session.model.as_deref(), Some("one/two"), "{name}");
+        assert_eq!(store.branch_lengths(&[&id]).unwrap(), [2], "{name}");
 
         let later = BTreeMap::from([("reasoning.effort".to_owned(), "low".to_owned())]);
         store.change(&id, &SessionChange::Title("sky".to_owned())).unwrap();
@@ -107,14 +108,16 @@ fn h5_fork_undo_and_retry_keep_the_abandoned_branch() {
         // A branch from an earlier message, and one without a parent.
         store.append(&lock, Parent::Message(tried), &user("after a")).unwrap();
         assert_eq!(all(store, &id)[1], assistant("m", vec![text("a")]), "{name}");
-        let counts = || (store.session(&id).unwrap().n_messages, store.sessions(1).unwrap()[0].n_messages);
-        assert_eq!(counts(), (3, 3), "{name}: the abandoned answer does not count");
+        let (empty, unknown) = (store.create(&new_session()).unwrap(), SessionId::new("unknown"));
+        let counts = || store.branch_lengths(&[&id, &empty, &unknown]).unwrap();
+        assert_eq!(store.n_sessions().unwrap(), 2, "{name}");
+        assert_eq!(counts(), [3, 0, 0], "{name}: the abandoned answer does not count");
         store.append(&lock, Parent::Nothing, &user("alone")).unwrap();
         assert_eq!(all(store, &id), [user("alone")], "{name}");
         // Undo to the very beginning.
         store.set_head(&lock, None).unwrap();
         assert_eq!(all(store, &id), [], "{name}");
-        assert_eq!(counts(), (0, 0), "{name}");
+        assert_eq!(counts(), [0, 0, 0], "{name}");
         store.set_head(&lock, Some(again)).unwrap();
 
         let loaded = store.load(&id).unwrap();
@@ -143,7 +146,7 @@ fn a_message_of_another_session_is_refused_and_changes_nothing() {
             assert!(matches!(result, Err(StoreError::NoSuchMessage { .. })), "{name}: {result:?}");
         }
         assert_eq!(store.session(&id).unwrap().head, Some(mine), "{name}");
-        assert_eq!(store.session(&id).unwrap().n_messages, 1, "{name}");
+        assert_eq!(store.branch_lengths(&[&id]).unwrap(), [1], "{name}");
     });
 }
 
