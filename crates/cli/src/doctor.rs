@@ -9,9 +9,9 @@ use aside_core::dialect::Dialects;
 use aside_core::permission_question::Tier;
 use aside_core::rules::LearnedRepair;
 use aside_engine::probe::LocalServer;
-use aside_session::UserFolders;
 use aside_session::model_choice::{self, NamedModels};
 use aside_session::providers::{KeySource, Provider, ProviderEndpoint, Providers, env_var};
+use aside_session::{HintedError, UserFolders};
 use aside_session::{confinement, key_lookup, local_servers, mcp, session_recorder, start};
 use aside_store::Store;
 
@@ -161,8 +161,8 @@ fn store() -> CheckResult {
         return broken("sessions: there is no folder for them", Some("set HOME or ASIDE_DATA_DIR".to_owned()));
     };
     let opened = session_recorder::open_writable_store(&UserFolders::from_environment()).and_then(|store| {
-        let sessions = store.sessions(usize::MAX).map_err(|error| session_recorder::store_error(&error))?;
-        Ok((sessions.len() as u64, store.n_bytes()))
+        let n_sessions = store.n_sessions().map_err(|error| session_recorder::store_error(&error))?;
+        Ok((n_sessions, store.n_bytes()))
     });
     match opened {
         Ok((0, _)) => ok(format!("sessions: none yet, in {}", folder.display())),
@@ -213,9 +213,16 @@ fn provider_keys(arguments: &Arguments, dialects: &Dialects) -> Vec<CheckResult>
     // Errors in the config were reported above.
     let Ok(loaded) = arguments.overrides.load() else { return Vec::new() };
     let providers = Providers { dialects, tables: &loaded.providers, env: &env_var };
-    // The key does not depend on the model.
-    let resolve = |name: &str| providers.resolve(&format!("{name}/*"), None).ok();
-    loaded.providers.iter().filter_map(|table| resolve(&table.name)).map(|provider| provider_key(&provider)).collect()
+    let check = |name: &str| {
+        // The key does not depend on the model.
+        let resolved = providers.resolve(&format!("{name}/*"), None);
+        resolved.map_or_else(|report| unresolved_provider(name, &report), |provider| provider_key(&provider))
+    };
+    loaded.providers.iter().map(|table| check(&table.name)).collect()
+}
+
+fn unresolved_provider(name: &str, report: &HintedError) -> CheckResult {
+    broken(format!("provider {name}: {report}"), report.hint_text().map(str::to_owned))
 }
 
 fn provider_key(provider: &Provider) -> CheckResult {
@@ -225,7 +232,7 @@ fn provider_key(provider: &Provider) -> CheckResult {
         return ok(format!("key of {id}: {name} is set"));
     }
     match (provider.keys.is_empty(), key_lookup::has_key(provider, &env_var), variables.first()) {
-        (true, ..) => ok(format!("key of {id}: none is sent; api_key_env in config.toml would name its variable")),
+        (true, ..) => ok(format!("key of {id}: no key is sent; to send one, name its variable in api_key_env")),
         (false, true, Some(name)) => {
             ok(format!("key of {id}: {name} is not set; it is in the keyring or printed by a command"))
         }

@@ -55,6 +55,9 @@ base_url = "http://127.0.0.1:1"
 [providers.open]
 protocol = "openai-chat"
 base_url = "http://127.0.0.1:1"
+[providers.odd]
+dialect = "nobody"
+base_url = "http://127.0.0.1:1"
 "#,
     );
     let mut command = Command::new(env!("CARGO_BIN_EXE_aside"));
@@ -67,7 +70,12 @@ base_url = "http://127.0.0.1:1"
         "{unset}"
     );
     assert!(unset.contains("could   key of deepseek: DEEPSEEK_API_KEY is not set\n"), "{unset}");
-    assert!(unset.contains("ok      key of open: none is sent; "), "{unset}");
+    let open = "ok      key of open: no key is sent; to send one, name its variable in api_key_env\n";
+    assert!(unset.contains(open), "{unset}");
+    // A provider without usable entries is not left out.
+    let odd = unset.lines().position(|line| line.starts_with("broken  provider odd: ")).expect(&unset);
+    assert!(unset.lines().nth(odd).is_some_and(|line| line.contains("unknown dialect `nobody`")), "{unset}");
+    assert!(unset.lines().nth(odd + 1).is_some_and(|line| line.starts_with("        → ")), "{unset}");
 }
 
 #[test]
