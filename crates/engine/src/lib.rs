@@ -43,4 +43,5 @@ pub use http::{Http, Timeouts};
 pub use redact::Redactor;
 pub use session::Session;
 pub use steering::SteeringQueue;
+pub use turn_loop::NextEffort;
 pub use update::{Front, Update};

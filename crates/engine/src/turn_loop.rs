@@ -41,6 +41,15 @@ pub(crate) enum TooLong {
     Report,
 }
 
+/// The effort of the next request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextEffort {
+    /// None if none is sent.
+    pub level: Option<String>,
+    /// Why it is not the one of the settings, in the words of the request's own note.
+    pub note: Option<String>,
+}
+
 impl Session {
     /// Sends a message to the model and runs the turn to its end.
     pub async fn turn(
@@ -202,12 +211,13 @@ impl Session {
     }
 
     /// The effort of the next request. Costs the same for every length of the history.
-    pub fn next_effort(&mut self) -> Option<String> {
+    pub fn next_effort(&mut self) -> NextEffort {
         let repairs = self.learned_repairs.of(&self.endpoint.repair_key()).to_vec();
         let dialects = Arc::clone(&self.dialects);
         let (mut request, _) = self.request(AnswerMode::Normal, &repairs);
         (request.messages, request.entries) = (Vec::new(), Vec::new());
-        request.encode(&dialects, &mut Encoder::default(), &repairs).effort
+        let encoded = request.encode(&dialects, &mut Encoder::default(), &repairs);
+        NextEffort { level: encoded.effort, note: encoded.effort_note }
     }
 
     /// An estimate of the tokens of the next request, corrected by what the provider reported before.

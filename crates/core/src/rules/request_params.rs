@@ -21,6 +21,8 @@ pub(crate) struct RequestParams {
     /// The model will or may think.
     pub thinks: bool,
     pub notes: Vec<String>,
+    /// The note that says why the effort is not the preferred one.
+    pub effort_note: Option<String>,
     /// What was preferred and is not sent.
     pub left_out: Vec<LeftOut>,
 }
@@ -92,6 +94,7 @@ pub(crate) fn params_for_unknown_endpoint(
     if !not_sent.is_empty() {
         let note =
             format!("nothing is known of this endpoint: {}; name its dialect if you know it", not_sent.join(", "));
+        params.effort_note = preferences.effort.map(|_| note.clone());
         params.notes.push(note);
     }
     params
@@ -104,12 +107,18 @@ impl RequestParams {
             self.left_out.push(LeftOut::new("thinking.effort", LeftOutReason::Refused));
             return;
         }
-        let word = match rules.effort.map.get(preferred.as_str()) {
-            Some(mapped) => mapped.clone(),
-            None => nearest(preferred, &rules.effort.values),
+        let (word, why) = match rules.effort.map.get(preferred.as_str()) {
+            Some(mapped) => (mapped.clone(), "as this provider maps it"),
+            None => {
+                let word = nearest(preferred, &rules.effort.values);
+                let is_higher = word.parse().is_ok_and(|level: Effort| level > preferred);
+                (word, if is_higher { "the lowest level of this model" } else { "the next lower level of this model" })
+            }
         };
         if word != preferred.as_str() {
-            self.notes.push(format!("effort `{preferred}` is sent as `{word}`, the nearest this model takes"));
+            let note = format!("effort `{preferred}` is sent as `{word}`, {why}");
+            self.effort_note = Some(note.clone());
+            self.notes.push(note);
         }
         set_value(&mut self.parameters, &rules.effort.path, Value::from(word.as_str()));
         self.effort = Some(word);

@@ -123,6 +123,8 @@ pub struct Encoded {
     pub message_tokens: Vec<u64>,
     /// The effort level that is sent.
     pub effort: Option<String>,
+    /// The note that says why it is not the one that was asked for.
+    pub effort_note: Option<String>,
     /// Requirements of the provider that this request cannot meet, in words.
     pub unmet: Vec<String>,
     /// What was changed on the user's behalf, in words.
@@ -242,7 +244,7 @@ impl Encoder {
             self.cache.clear_messages();
         }
         let cache_key = self.cache_key.insert(cache_key);
-        let RequestParams { parameters, headers, effort, mut notes, .. } = params;
+        let RequestParams { parameters, headers, effort, effort_note, mut notes, .. } = params;
         let draft = RequestDraft {
             protocol,
             model: request.model,
@@ -273,6 +275,7 @@ impl Encoder {
             tokens,
             message_tokens: messages,
             effort,
+            effort_note,
             unmet,
             notes,
             left_out,

@@ -5,7 +5,7 @@ use aside_core::interchange::{ThinkingMarkup, write_markdown};
 use aside_core::settings::{Layer, SettingKey, ThinkingDisplay};
 use aside_core::tool_mode::ToolMode;
 use aside_engine::compaction::CompactionResult;
-use aside_front::{Command, CommandOutput, ProfileAction};
+use aside_front::{Command, CommandOutput, ProfileAction, Update};
 use aside_store::session::SessionChange;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
@@ -46,14 +46,15 @@ impl Driver {
             Command::Mode(mode) => self.set_mode(mode),
             Command::Effort(Some(level)) => {
                 self.set(SettingKey::Effort.name(), &level)?;
-                let note = if !self.takes_effort() && level != "none" {
-                    format!("; {} takes no effort level, so it is not sent", self.active.model)
-                } else if let Some((_, sent)) = self.replaced_effort() {
-                    format!("; sent as {sent}, the nearest that {} takes", self.active.model)
-                } else {
-                    String::new()
-                };
-                reply(replies::line(format!("effort: {level}{note}")))
+                let is_unused = !self.takes_effort() && level != "none";
+                reply(replies::line(match self.active.session.next_effort().note {
+                    _ if is_unused => {
+                        format!("effort: {level}; {} takes no effort level, so it is not sent", self.active.model)
+                    }
+                    // Front ends do not repeat it when the next request has the same note.
+                    Some(note) => note,
+                    None => format!("effort: {level}"),
+                }))
             }
             Command::Effort(None) if !self.takes_effort() => {
                 reply(replies::line(format!("{} takes no effort level", self.active.model)))
@@ -142,17 +143,11 @@ impl Driver {
             recorder.set_origin(self.active.session.endpoint.origin(), self.active.model.clone());
         }
         self.send_changed_status();
-        let note = self.replaced_effort();
-        let note = note.map(|(wanted, sent)| format!("; effort {wanted} is sent as {sent}, the nearest that it takes"));
-        let line = format!("model: {}{}", self.active.model, note.unwrap_or_default());
-        Ok(CommandOutcome::Reply(replies::line(line)))
-    }
-
-    /// The effort that the user wants, and the one that is sent because the model lacks that level.
-    fn replaced_effort(&mut self) -> Option<(String, String)> {
-        let wanted = self.active.session.settings.effort()?.to_string();
-        let sent = self.active.session.next_effort()?;
-        (wanted != sent).then_some((wanted, sent))
+        let model = replies::line(format!("model: {}", self.active.model));
+        let Some(note) = self.active.session.next_effort().note else { return Ok(CommandOutcome::Reply(model)) };
+        // A line of its own, like the note of the next request, so that front ends do not repeat it.
+        self.front.send(Update::CommandOutput(model));
+        Ok(CommandOutcome::Reply(replies::line(note)))
     }
 
     fn profile(&mut self, act: ProfileAction) -> Result<CommandOutcome, HintedError> {

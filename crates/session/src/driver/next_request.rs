@@ -29,7 +29,7 @@ impl Driver {
     }
 
     fn next_request(&mut self) -> NextRequest {
-        let effort = self.active.session.next_effort();
+        let effort = self.active.session.next_effort().level;
         let counted = (self.last_count == LastCount::Holds).then(|| self.counted_tokens()).flatten();
         let tokens = counted.unwrap_or_else(|| self.active.session.next_tokens());
         NextRequest { effort, tokens, is_exact: counted.is_some() }

@@ -344,6 +344,10 @@ impl PlainSession {
     }
 
     fn show_output(&mut self, output: &CommandOutput) {
+        if let CommandOutput::Line(text) = output {
+            // If it is a note of the next request, the request does not say it again.
+            self.shown_notes.push(text.clone());
+        }
         for line in output.lines() {
             self.output.line(&line);
         }

@@ -9,7 +9,11 @@ use crate::text::{MarkdownView, TextRole};
 impl Transcript {
     pub fn push_output(&mut self, output: &CommandOutput) {
         let item = match output {
-            CommandOutput::Line(text) => TranscriptItem::notice(TextRole::Muted, text),
+            CommandOutput::Line(text) => {
+                // If it is a note of the next request, the request does not say it again.
+                self.request_notes.push(text.clone());
+                TranscriptItem::notice(TextRole::Muted, text)
+            }
             CommandOutput::Error { what, hint } => {
                 let hint = hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 TranscriptItem::notice(TextRole::Error, &format!("{what}{hint}"))

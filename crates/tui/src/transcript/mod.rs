@@ -90,7 +90,7 @@ pub struct Transcript {
     /// Where the items of the reply begin.
     reply_start: usize,
     calls: HashMap<String, usize>,
-    /// The notes of the last request.
+    /// The notes of the last request, and the lines that commands have printed since.
     request_notes: Vec<String>,
     /// Where the items of the running turn begin.
     turn_start: usize,

@@ -53,7 +53,7 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
 #[test]
 fn a_lowered_effort_is_said_once_and_not_in_every_step() {
     let mut term = TestTerminal::new(80, 30);
-    let note = "effort `max` is sent as `high`, the nearest this model takes";
+    let note = "effort `max` is sent as `high`, the next lower level of this model";
     let send = |term: &mut TestTerminal, step: u32, notes: &[&str]| {
         let notes = notes.iter().map(|note| (*note).to_owned()).collect();
         term.update(Update::Sending(Box::new(Sending { step, notes, ..Sending::default() })));
@@ -62,6 +62,9 @@ fn a_lowered_effort_is_said_once_and_not_in_every_step() {
     assert_eq!([1, 2, 3].map(|step| send(&mut term, step, &[note])), [1, 1, 1]);
     assert_eq!(send(&mut term, 1, &[]), 1);
     assert_eq!(send(&mut term, 1, &[note]), 2, "it holds again");
+    assert_eq!(send(&mut term, 1, &[]), 2);
+    term.update(Update::CommandOutput(CommandOutput::Line(note.to_owned())));
+    assert_eq!(send(&mut term, 1, &[note]), 3, "the reply to /effort said it");
 }
 
 #[test]

@@ -132,11 +132,20 @@ fn t19_effort_offers_the_levels_of_the_model_that_is_used_now() {
     terminal.enter("/model sim/openai");
     terminal.see("model: sim/openai");
     terminal.enter("/effort max");
-    terminal.see("effort: max; sent as high, the nearest that sim/openai takes");
+    let note = "effort `max` is sent as `high`, the next lower level of this model";
+    terminal.see(note);
+    // The next request has the same note, which is not said again.
+    terminal.enter("one more?");
+    terminal.see("You wrote: \"one more?\"");
+    terminal.idle();
+    assert!(terminal.lines().iter().filter(|line| line.contains(note)).count() <= 1, "{}", terminal.picture());
     terminal.enter("/model sim/anthropic");
     terminal.see("effort max");
     terminal.enter("/model sim/openai");
-    terminal.see("model: sim/openai; effort max is sent as high, the nearest that it takes");
+    terminal.until("the note of the new model", |lines| {
+        let last = |text: &str| lines.iter().rposition(|line| line.contains(text));
+        last("model: sim/openai").is_some_and(|model| last(note).is_some_and(|note| note > model))
+    });
 }
 
 #[test]
