@@ -20,4 +20,9 @@ pub mod token_estimate;
 pub mod transcript;
 pub mod view;
 
+use std::time::Duration;
+
 pub use run::{detect_theme, draw_frame, edit, is_editor_running, restore_terminal, run, suspend_with_editor};
+
+/// How soon after the warning a second Ctrl+C leaves, on the screen and in `--plain`.
+const QUIT_WINDOW: Duration = Duration::from_secs(3);

@@ -24,6 +24,7 @@ use aside_core::settings::ThinkingDisplay;
 use crossterm::event::{KeyEvent, MouseEvent};
 use ratatui::layout::Rect;
 
+use crate::QUIT_WINDOW;
 use crate::bindings::{Bindings, KeyAction};
 use crate::input::composer::{Composer, CurrentValues};
 use crate::text::highlight_jobs::HighlightResult;
@@ -118,7 +119,6 @@ pub struct App {
     toast: Option<(String, Option<Time>)>,
 }
 
-const QUIT_WINDOW_MS: u64 = 3000;
 const TOAST_MS: u64 = 3000;
 
 impl App {
@@ -195,7 +195,7 @@ impl App {
         self.now = Some(now);
         self.transcript.set_now(now);
         self.rate.tick(now);
-        if self.quit_armed_at.is_some_and(|at| now.0.saturating_sub(at.0) > QUIT_WINDOW_MS) {
+        if self.quit_armed_at.is_some_and(|at| u128::from(now.0.saturating_sub(at.0)) > QUIT_WINDOW.as_millis()) {
             self.quit_armed_at = None;
         }
         if let Some((_, until)) = &mut self.toast {

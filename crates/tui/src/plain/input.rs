@@ -1,6 +1,7 @@
 //! Handles typed lines: prompts, commands and permission answers.
 
-use super::{InputSource, InputState, PlainSession, PlainTurn, QUIT_WINDOW, wording};
+use super::{InputSource, InputState, PlainSession, PlainTurn, wording};
+use crate::QUIT_WINDOW;
 use crate::app::{mode_message, next_view};
 use aside_core::mention::escape_mentions;
 use aside_core::permission_question::QuestionLayout;

@@ -11,7 +11,7 @@ mod wording;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aside_core::block::ToolResult;
 use aside_core::counted::counted;
@@ -85,9 +85,6 @@ enum InputState {
     /// The engine was asked to quit.
     Quitting,
 }
-
-/// How soon after the warning a second Ctrl+C leaves.
-const QUIT_WINDOW: Duration = Duration::from_secs(3);
 
 /// How the turns went, for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
