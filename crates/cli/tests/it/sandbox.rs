@@ -33,7 +33,8 @@ fn k1_a_command_runs_like_a_tools_command_and_the_tier_is_printed() {
         let inside = aside(&config, &["sandbox", "--", "sh", "-c", "echo said; echo x > made; exit 7"], &limit);
         assert_eq!((inside.code, inside.stdout.as_str()), (7, "said\n"), "{tier}: {}", inside.stderr);
         assert!(config.project().join("made").exists(), "{tier}");
-        let outside = folder_outside(env!("CARGO_TARGET_TMPDIR")).join(format!("aside-outside-{}", std::process::id()));
+        let folder = folder_outside(env!("CARGO_TARGET_TMPDIR"));
+        let outside = folder.join(format!("aside-outside-{}", std::process::id()));
         let line = format!("echo x > {}", outside.display());
         aside(&config, &["sandbox", "--", "sh", "-c", &line], &limit);
         assert_eq!(outside.exists(), tier == "none", "{tier}");

@@ -11,25 +11,26 @@ use aside_confine::{
     spawn_supervisor,
 };
 
-use crate::folder_outside::folder_outside;
+use crate::folder_outside::{FolderOutside, folder_outside};
 
 pub(crate) fn helper() -> Helper {
     Helper::at(env!("CARGO_BIN_EXE_aside-confine"))
 }
 
-pub(crate) struct SandboxFolders(pub(crate) PathBuf);
+pub(crate) struct SandboxFolders(pub(crate) PathBuf, #[expect(dead_code, reason = "removed last")] FolderOutside);
 
 impl SandboxFolders {
     /// Not in a temporary folder, because commands may write there.
     pub(crate) fn new(name: &str) -> SandboxFolders {
-        let path = folder_outside(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let outside = folder_outside(env!("CARGO_TARGET_TMPDIR"));
+        let path = outside.join(format!("{name}-{}", std::process::id()));
         drop(fs::remove_dir_all(&path));
         for folder in ["root", "outside", "home/.ssh"] {
             fs::create_dir_all(path.join(folder)).unwrap();
         }
         fs::write(path.join("outside/file"), "old\n").unwrap();
         fs::write(path.join("home/.ssh/id"), "secret\n").unwrap();
-        SandboxFolders(fs::canonicalize(path).unwrap())
+        SandboxFolders(fs::canonicalize(path).unwrap(), outside)
     }
 
     pub(crate) fn root(&self) -> PathBuf {

@@ -174,12 +174,15 @@ fn helpers_in(folder: &std::path::Path) -> Vec<i32> {
 
 /// The helper that waits, once the one of the last command has ended.
 async fn waiting_helper(folder: &std::path::Path) -> i32 {
-    loop {
-        if let [waiting] = helpers_in(folder)[..] {
-            return waiting;
+    let mut waiting = None;
+    until("one helper waits", || {
+        if let [one] = helpers_in(folder)[..] {
+            waiting = Some(one);
         }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        waiting.is_some()
+    })
+    .await;
+    waiting.unwrap()
 }
 
 #[tokio::test]
@@ -201,18 +204,21 @@ async fn k1_the_next_helper_waits_is_used_and_ends_with_the_session() {
     let waiting = waiting_helper(&root).await;
     let pid = rustix::process::Pid::from_raw(waiting).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    while fs::read_link(format!("/proc/{waiting}/cwd")).is_ok() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the helper was killed", || fs::read_link(format!("/proc/{waiting}/cwd")).is_err()).await;
     assert_ne!(parent().await, waiting);
     drop(tools);
-    while !helpers_in(&root).is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("no helper is left", || helpers_in(&root).is_empty()).await;
 }
 
 async fn wait_for_file(path: &std::path::Path) {
-    while !path.exists() {
+    until("the file is there", || path.exists()).await;
+}
+
+/// Waits for a condition; long enough for a busy machine.
+async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(40);
+    while !condition() {
+        assert!(Instant::now() < deadline, "not so after 40 s: {what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -15,17 +15,18 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::folder_outside::folder_outside;
+use crate::folder_outside::{FolderOutside, folder_outside};
 
 /// A folder with a `root` as the working directory; everything next to it is outside.
-pub(crate) struct TestDir(PathBuf);
+pub(crate) struct TestDir(PathBuf, #[expect(dead_code, reason = "removed last")] FolderOutside);
 
 impl TestDir {
     pub(crate) fn new(name: &str) -> TestDir {
-        let path = folder_outside(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let outside = folder_outside(env!("CARGO_TARGET_TMPDIR"));
+        let path = outside.join(format!("{name}-{}", std::process::id()));
         drop(fs::remove_dir_all(&path));
         fs::create_dir_all(path.join("root")).unwrap();
-        TestDir(fs::canonicalize(path).unwrap())
+        TestDir(fs::canonicalize(path).unwrap(), outside)
     }
 
     pub(crate) fn root(&self) -> PathBuf {
