@@ -26,7 +26,8 @@ const LOCALHOST_IP: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Models: DIALECT, DIALECT/MODEL or a real name such as claude-sonnet-5.
 Behaviours: MODEL:BEHAVIOUR as the model, or a line `sim: NAME [ARG] [key=value…]` in the prompt.
-GET / of the running simulator lists them all. Lines `sim: call TOOL {ARGUMENTS}` are the tool calls of one turn.
+GET / of the running simulator lists them all, and the line `sim: help` is answered with what each does.
+Lines `sim: call TOOL {ARGUMENTS}` are the tool calls of one turn.
 
 Examples:
   aside sim

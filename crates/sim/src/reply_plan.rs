@@ -20,7 +20,7 @@ use crate::script::{Behaviour, MAX_TOKENS, Script, ScriptedCall, last_user_text,
 use crate::seal::SealContext;
 use crate::thinking_format::{ReplyFormat, RequestedFormat};
 use crate::timeline::{TimelineStep, insert_midway};
-use crate::{arguments, tools};
+use crate::{arguments, script, tools};
 
 /// How many tokens a looping reply has without an explicit limit.
 const LOOP_TOKENS: usize = 400;
@@ -85,6 +85,10 @@ impl ReplyContext<'_> {
                 self.conclude_tagged(&mut builder, "", &close)
             }
             Behaviour::Echo => self.echo(&mut builder),
+            Behaviour::Help => {
+                builder.add_answer(fixed_text(&script::help()));
+                Ending::Stop
+            }
             Behaviour::Calls(calls) => self.scripted_calls(&mut builder, &calls),
             Behaviour::Decline => {
                 self.think(&mut builder);
@@ -118,8 +122,7 @@ impl ReplyContext<'_> {
         builder.finish(ending, self.input_tokens, self.rules.usage.included)
     }
 
-    /// A loop ends when the request disables thinking or the user says "answer now". Some
-    /// protocols merge that message with the prompt that contains the script.
+    /// A loop ends when the request disables thinking or the user says "answer now".
     fn must_answer_now(&self) -> bool {
         let prompt = last_user_text(&self.incoming.messages).unwrap_or_default();
         !self.thinks() || without_script(&prompt).to_lowercase().contains("answer now")

@@ -62,6 +62,8 @@ pub enum Behaviour {
     Calls(Vec<ScriptedCall>),
     /// The model refuses to answer.
     Decline,
+    /// Explains all behaviours.
+    Help,
 }
 
 /// A tool call whose arguments the script names.
@@ -99,32 +101,52 @@ enum BehaviourArgument {
     Rest(fn(&str) -> Option<Behaviour>),
 }
 
+/// A behaviour as a script names it.
+#[derive(Debug, Clone, Copy)]
+struct BehaviourEntry {
+    name: &'static str,
+    argument: BehaviourArgument,
+    /// How the argument is written.
+    usage: &'static str,
+    about: &'static str,
+}
+
+const fn entry(
+    name: &'static str,
+    argument: BehaviourArgument,
+    usage: &'static str,
+    about: &'static str,
+) -> BehaviourEntry {
+    BehaviourEntry { name, argument, usage, about }
+}
+
 #[rustfmt::skip]
-const BEHAVIOURS: [(&str, BehaviourArgument, &str); 24] = [
-    ("plain",          BehaviourArgument::None(|| Behaviour::Plain),                        ""),
-    ("think",          BehaviourArgument::None(|| Behaviour::Think),                        ""),
-    ("thoughts",       BehaviourArgument::Number(Behaviour::Thoughts, 2),                      " N"),
-    ("tool-loop",      BehaviourArgument::Number(Behaviour::ToolLoop, 2),                      " N"),
-    ("parallel",       BehaviourArgument::Number(Behaviour::Parallel, 2),                      " N"),
-    ("summaries",      BehaviourArgument::Number(Behaviour::Summaries, 2),                     " N"),
-    ("encrypted",      BehaviourArgument::None(|| Behaviour::Encrypted),                    ""),
-    ("redacted",       BehaviourArgument::None(|| Behaviour::Redacted),                     ""),
-    ("tags",           BehaviourArgument::None(|| Behaviour::Tags),                         ""),
-    ("preopened",      BehaviourArgument::None(|| Behaviour::Preopened),                    ""),
-    ("reasoning-only", BehaviourArgument::None(|| Behaviour::ThinkingOnly),                 ""),
-    ("empty",          BehaviourArgument::None(|| Behaviour::Empty),                        ""),
-    ("loop",           BehaviourArgument::None(|| Behaviour::Loop),                         ""),
-    ("slow",           BehaviourArgument::None(|| Behaviour::Slow),                         ""),
-    ("stall",          BehaviourArgument::Seconds(Behaviour::Stall, 5.0),                      " SECONDS"),
-    ("cut",            BehaviourArgument::Number(|bytes| Behaviour::Cut(bytes.into()), 400),   " BYTES"),
-    ("status",         BehaviourArgument::Word(parse_status),                                        " CODE [times=1]"),
-    ("malformed",      BehaviourArgument::None(|| Behaviour::Malformed),                    ""),
-    ("echo",           BehaviourArgument::None(|| Behaviour::Echo),                         ""),
-    ("refuse",         BehaviourArgument::Word(|row| Some(Behaviour::Refuse(row.to_owned()))), " ROW [times=1]"),
-    ("content-type",   BehaviourArgument::None(|| Behaviour::ContentType),                  ""),
-    ("slow-headers",   BehaviourArgument::Seconds(Behaviour::SlowHeaders, 5.0),                " SECONDS"),
-    ("call",           BehaviourArgument::Rest(parse_call),                                          " TOOL {ARGUMENTS}"),
-    ("decline",        BehaviourArgument::None(|| Behaviour::Decline),                      ""),
+const BEHAVIOURS: [BehaviourEntry; 25] = [
+    entry("plain",          BehaviourArgument::None(|| Behaviour::Plain),                        "",                  "an answer without thinking"),
+    entry("think",          BehaviourArgument::None(|| Behaviour::Think),                        "",                  "thinking, then an answer"),
+    entry("thoughts",       BehaviourArgument::Number(Behaviour::Thoughts, 2),                   " N",                "several thinking blocks with text between them"),
+    entry("tool-loop",      BehaviourArgument::Number(Behaviour::ToolLoop, 2),                   " N",                "a tool call in each of N steps, then an answer"),
+    entry("parallel",       BehaviourArgument::Number(Behaviour::Parallel, 2),                   " N",                "N tool calls in one step, then an answer"),
+    entry("summaries",      BehaviourArgument::Number(Behaviour::Summaries, 2),                  " N",                "thinking made of N summaries with titles"),
+    entry("encrypted",      BehaviourArgument::None(|| Behaviour::Encrypted),                    "",                  "thinking that only the provider can read"),
+    entry("redacted",       BehaviourArgument::None(|| Behaviour::Redacted),                     "",                  "the same"),
+    entry("tags",           BehaviourArgument::None(|| Behaviour::Tags),                         "",                  "thinking in tags inside the answer"),
+    entry("preopened",      BehaviourArgument::None(|| Behaviour::Preopened),                    "",                  "the same without the opening tag"),
+    entry("reasoning-only", BehaviourArgument::None(|| Behaviour::ThinkingOnly),                 "",                  "thinking without an answer"),
+    entry("empty",          BehaviourArgument::None(|| Behaviour::Empty),                        "",                  "a reply without any content"),
+    entry("loop",           BehaviourArgument::None(|| Behaviour::Loop),                         "",                  "thinking that repeats the same sentence"),
+    entry("slow",           BehaviourArgument::None(|| Behaviour::Slow),                         "",                  "a few tokens per second"),
+    entry("stall",          BehaviourArgument::Seconds(Behaviour::Stall, 5.0),                   " SECONDS",          "a pause in the middle of the stream"),
+    entry("cut",            BehaviourArgument::Number(|bytes| Behaviour::Cut(bytes.into()), 400), " BYTES",           "the connection breaks after this many bytes"),
+    entry("status",         BehaviourArgument::Word(parse_status),                               " CODE [times=1]",   "an HTTP error, such as 429"),
+    entry("malformed",      BehaviourArgument::None(|| Behaviour::Malformed),                    "",                  "one broken frame in the middle of the stream"),
+    entry("echo",           BehaviourArgument::None(|| Behaviour::Echo),                         "",                  "repeats the prompt"),
+    entry("refuse",         BehaviourArgument::Word(|row| Some(Behaviour::Refuse(row.to_owned()))), " ROW [times=1]", "an error from dialects/errors.toml, by its id"),
+    entry("content-type",   BehaviourArgument::None(|| Behaviour::ContentType),                  "",                  "an answer with the wrong content type"),
+    entry("slow-headers",   BehaviourArgument::Seconds(Behaviour::SlowHeaders, 5.0),             " SECONDS",          "a pause before the first byte"),
+    entry("call",           BehaviourArgument::Rest(parse_call),                                 " TOOL {ARGUMENTS}", "this tool call; several such lines are the steps of one turn"),
+    entry("decline",        BehaviourArgument::None(|| Behaviour::Decline),                      "",                  "the model refuses to answer"),
+    entry("help",           BehaviourArgument::None(|| Behaviour::Help),                         "",                  "explains the behaviours"),
 ];
 
 const OPTION_NAMES: &str = "seed= rate= chunk= tokens= times=";
@@ -132,6 +154,9 @@ const OPTION_NAMES: &str = "seed= rate= chunk= tokens= times=";
 fn parse_status(word: &str) -> Option<Behaviour> {
     word.parse().ok().filter(|code| (400..600).contains(code)).map(Behaviour::Status)
 }
+
+/// What else is allowed on the line of a call.
+const BESIDES_A_CALL: &str = "; nothing follows the arguments, and options come before: seed=1 call TOOL {ARGUMENTS}";
 
 /// `TOOL {ARGUMENTS}`
 fn parse_call(rest: &str) -> Option<Behaviour> {
@@ -178,17 +203,48 @@ pub struct Script {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    #[error("unknown behaviour `{word}`; the simulator knows: {}; options: {OPTION_NAMES}", behaviour_names())]
+    #[error(
+        "unknown behaviour `{word}`; the simulator knows: {}; options: {OPTION_NAMES}; the line `sim: help` explains them",
+        behaviour_names()
+    )]
     Unknown { word: String },
-    #[error("`{name}` cannot take `{word}`; it is: {name}{takes}")]
-    Argument { name: &'static str, word: String, takes: &'static str },
+    #[error("`{name}` cannot take `{word}`; it is: {name}{usage}{besides}")]
+    Argument { name: &'static str, word: String, usage: &'static str, besides: &'static str },
     #[error("`{word}` is not a value for `{key}`; options: {OPTION_NAMES}")]
     Option { key: String, word: String },
+    #[error("in the line `{line}` of the prompt: {problem}")]
+    InLine { line: String, problem: Box<ScriptError> },
+}
+
+/// How much of a wrong line is quoted, in characters.
+const MAX_QUOTED_LINE: usize = 80;
+
+impl ScriptError {
+    fn in_line(self, line: &str) -> ScriptError {
+        let mut quoted: String = line.chars().take(MAX_QUOTED_LINE).collect();
+        if quoted.len() < line.len() {
+            quoted.push('…');
+        }
+        ScriptError::InLine { line: quoted, problem: Box::new(self) }
+    }
 }
 
 /// The names of all behaviours with their arguments.
 pub fn behaviour_names() -> String {
-    BEHAVIOURS.iter().map(|(name, _, takes)| format!("{name}{takes}")).collect::<Vec<_>>().join(", ")
+    BEHAVIOURS.iter().map(|entry| format!("{}{}", entry.name, entry.usage)).collect::<Vec<_>>().join(", ")
+}
+
+/// What each behaviour does, as Markdown.
+pub(crate) fn help() -> String {
+    let mut out = "A line `sim: BEHAVIOUR` in the prompt chooses what the simulator does:\n\n".to_owned();
+    for entry in BEHAVIOURS {
+        out.push_str(&format!("- `{}{}`: {}\n", entry.name, entry.usage, entry.about));
+    }
+    out.push_str(&format!(
+        "\nOptions on the same line, before the arguments of `call`: `{OPTION_NAMES}`. For example `sim: think tokens=500 \
+         rate=20` thinks for 500 tokens, 20 of them per second.\n"
+    ));
+    out
 }
 
 impl Script {
@@ -197,10 +253,10 @@ impl Script {
     pub fn for_request(suffix: Option<&str>, messages: &[Message]) -> Result<Script, ScriptError> {
         let from_name = suffix.map_or(Ok(Script::default()), Script::from_suffix)?;
         let text = last_user_text(messages).unwrap_or_default();
-        let Some(line) = script_line(&text) else { return Ok(from_name) };
-        let mut from_line = Script::parse(line)?;
+        let Some(line) = script_lines(&text).next_back() else { return Ok(from_name) };
+        let mut from_line = Script::from_line(line)?;
         if let Some(Behaviour::Calls(calls)) = &mut from_line.behaviour {
-            *calls = script_lines(&text).map(Script::parse).try_fold(Vec::new(), |mut all, script| {
+            *calls = script_lines(&text).map(Script::from_line).try_fold(Vec::new(), |mut all, script| {
                 if let Some(Behaviour::Calls(calls)) = script?.behaviour {
                     all.extend(calls);
                 }
@@ -219,44 +275,56 @@ impl Script {
         Script::parse(&suffix.replace([':', ','], " "))
     }
 
+    /// A line of the prompt, with its prefix.
+    fn from_line(line: &str) -> Result<Script, ScriptError> {
+        let script = line.strip_prefix(SCRIPT_PREFIX).unwrap_or(line);
+        Script::parse(script).map_err(|problem| problem.in_line(line))
+    }
+
     /// `NAME [ARG] [key=value…]`
     pub fn parse(text: &str) -> Result<Script, ScriptError> {
         let mut script = Script::default();
-        let mut awaiting_argument: Option<&(&'static str, BehaviourArgument, &'static str)> = None;
+        let mut awaiting_argument: Option<&BehaviourEntry> = None;
         let mut rest = text.trim();
         while !rest.is_empty() {
             let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             rest = after.trim_start();
             if let Some((key, value)) = word.split_once('=') {
                 script.options.set(key, value)?;
-            } else if let Some((name, takes, usage)) = awaiting_argument.take() {
-                let wrong = || ScriptError::Argument { name, word: word.to_owned(), takes: usage };
-                script.behaviour = Some(takes.parse(word).ok_or_else(wrong)?);
+            } else if let Some(entry) = awaiting_argument.take() {
+                script.behaviour = Some(entry.with_argument(word)?);
             } else {
                 let unknown = || ScriptError::Unknown { word: word.to_owned() };
-                let known = BEHAVIOURS.iter().find(|(name, ..)| *name == word).filter(|_| script.behaviour.is_none());
+                let known = BEHAVIOURS.iter().find(|entry| entry.name == word).filter(|_| script.behaviour.is_none());
                 let known = known.ok_or_else(unknown)?;
-                script.behaviour = known.1.without_argument();
-                match known.1 {
+                script.behaviour = known.argument.without_argument();
+                match known.argument {
                     BehaviourArgument::None(_) => (),
                     BehaviourArgument::Number(..) | BehaviourArgument::Seconds(..) | BehaviourArgument::Word(_) => {
                         awaiting_argument = Some(known);
                     }
                     BehaviourArgument::Rest(_) => {
-                        let (name, takes, usage) = known;
-                        let wrong = || ScriptError::Argument { name, word: rest.to_owned(), takes: usage };
-                        script.behaviour = Some(takes.parse(rest).ok_or_else(wrong)?);
+                        script.behaviour = Some(known.with_argument(rest)?);
                         rest = "";
                     }
                 }
             }
         }
         match awaiting_argument {
-            Some((name, BehaviourArgument::Word(_), takes)) => {
-                Err(ScriptError::Argument { name, word: String::new(), takes })
-            }
+            Some(entry) if matches!(entry.argument, BehaviourArgument::Word(_)) => Err(entry.wrong_argument("")),
             _ => Ok(script),
         }
+    }
+}
+
+impl BehaviourEntry {
+    fn with_argument(&self, word: &str) -> Result<Behaviour, ScriptError> {
+        self.argument.parse(word).ok_or_else(|| self.wrong_argument(word))
+    }
+
+    fn wrong_argument(&self, word: &str) -> ScriptError {
+        let besides = if matches!(self.argument, BehaviourArgument::Rest(_)) { BESIDES_A_CALL } else { "" };
+        ScriptError::Argument { name: self.name, word: word.to_owned(), usage: self.usage, besides }
     }
 }
 
@@ -303,17 +371,17 @@ impl ScriptOptions {
     }
 }
 
-/// The index and the text of the user message that started the current turn. User text
-/// that a client adds after tool results belongs to the turn, unless it contains a
-/// script.
+/// The index of the user message that started the current turn, and the text of the prompt
+/// in it. User text that a client adds after tool results belongs to the turn, unless it
+/// contains a script.
 pub(crate) fn last_user_turn(messages: &[Message]) -> Option<(usize, String)> {
     let begins = |at: usize, text: &str| {
         let before = at.checked_sub(1).and_then(|at| messages.get(at));
-        before.is_none_or(|before| before.role != Role::Tool) || script_line(text).is_some()
+        before.is_none_or(|before| before.role != Role::Tool) || script_lines(text).next().is_some()
     };
     let questions = || {
         let users = messages.iter().enumerate().rev().filter(|(_, message)| message.role == Role::User);
-        users.map(|(at, message)| (at, text_of(message)))
+        users.map(|(at, message)| (at, newest_prompt(message)))
     };
     questions().find(|(at, text)| begins(*at, text)).or_else(|| questions().next_back())
 }
@@ -322,21 +390,33 @@ pub(crate) fn last_user_text(messages: &[Message]) -> Option<String> {
     last_user_turn(messages).map(|(_, text)| text)
 }
 
-fn text_of(message: &Message) -> String {
-    let texts = message.blocks.iter().filter_map(|block| match block {
+/// The last text of a message, without what a client adds before and after it. Where roles
+/// must alternate, a prompt that was not answered is in the same message as the next one,
+/// and its script must not count again.
+fn newest_prompt(message: &Message) -> String {
+    let texts: Vec<&str> = message.blocks.iter().filter_map(text_of).collect();
+    match texts.iter().rfind(|text| !is_added_by_client(text)) {
+        Some(prompt) => (*prompt).to_owned(),
+        None => texts.join("\n"),
+    }
+}
+
+fn text_of(block: &Block) -> Option<&str> {
+    match block {
         Block::Text(text) => Some(text.text.as_str()),
         Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_) => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    }
 }
 
-/// The last script line. Clients add text before and after it.
-fn script_line(text: &str) -> Option<&str> {
-    script_lines(text).next_back()
+/// Reminders and attached files are in tags: `<file path="a">…</file>`.
+fn is_added_by_client(text: &str) -> bool {
+    text.trim().is_empty() || (text.trim_start().starts_with('<') && text.trim_end().ends_with('>'))
 }
 
+/// The script lines with their prefix. The last one counts. Clients add text before and
+/// after them.
 fn script_lines(text: &str) -> impl DoubleEndedIterator<Item = &str> {
-    text.lines().filter_map(|line| line.trim().strip_prefix(SCRIPT_PREFIX))
+    text.lines().map(str::trim).filter(|line| line.starts_with(SCRIPT_PREFIX))
 }
 
 /// The text without its script lines.
@@ -395,6 +475,7 @@ mod tests {
             ("think seed=x",   "`x` is not a value for `seed`; options: seed= rate="),
             ("think colour=x", "`x` is not a value for `colour`"),
             ("call",           "`call` cannot take ``; it is: call TOOL {ARGUMENTS}"),
+            ("call list {} rate=9", "`call` cannot take `list {} rate=9`; it is: call TOOL {ARGUMENTS}; nothing follows the arguments, and options come before: seed=1 call TOOL {ARGUMENTS}"),
             ("call write",     "`call` cannot take `write`"),
             ("call write [1]", "`call` cannot take `write [1]`"),
             ("call write {",   "`call` cannot take `write {`"),
@@ -402,6 +483,48 @@ mod tests {
         for (text, message) in cases {
             let error = Script::parse(text).expect_err(text).to_string();
             assert!(error.starts_with(message), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn x2_an_error_names_the_line_and_the_way_to_the_list() {
+        let refused = |text: &str| Script::for_request(None, &user(text)).expect_err(text).to_string();
+        let error = refused("why?\n  sim: dance 3 \nplease");
+        assert!(error.starts_with("in the line `sim: dance 3` of the prompt: unknown behaviour `dance`; "), "{error}");
+        assert!(error.ends_with("; the line `sim: help` explains them"), "{error}");
+        let error = refused("sim: call write {\nsim: call list {}");
+        assert!(error.starts_with("in the line `sim: call write {` of the prompt: `call` cannot take"), "{error}");
+        let error = refused(&format!("sim: {}", "x".repeat(200)));
+        assert!(error.starts_with(&format!("in the line `sim: {}…` of", "x".repeat(MAX_QUOTED_LINE - 5))), "{error}");
+    }
+
+    #[test]
+    fn x2_the_help_explains_every_behaviour() {
+        for entry in BEHAVIOURS {
+            assert!(help().contains(&format!("- `{}{}`: {}", entry.name, entry.usage, entry.about)), "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn x2_only_the_newest_prompt_of_a_message_counts() {
+        let reminder = "<system-reminder>\nsim: decline\n</system-reminder>";
+        #[rustfmt::skip]
+        let cases: &[(&str, &[&str], Option<Behaviour>)] = &[
+            ("a wrong line before it",   &["sim: dance", "hello"],                  None),
+            ("a fault before it",        &["sim: status 500", "hello"],             None),
+            ("a script before it",       &["sim: dance", "sim: echo"],              Some(Behaviour::Echo)),
+            ("a reminder after it",      &[reminder, "go\nsim: plain", reminder],   Some(Behaviour::Plain)),
+            ("a file after it",          &["sim: plain", "<file path=\"a\">\nsim: x\n</file>"], Some(Behaviour::Plain)),
+            ("everything in tags",       &["<task>\nsim: echo\n</task>", "<mode>code</mode>"],   Some(Behaviour::Echo)),
+        ];
+        for (name, texts, behaviour) in cases {
+            let mut messages = user("");
+            messages[0].blocks = texts.iter().flat_map(|text| user(text).remove(0).blocks).collect();
+            assert_eq!(
+                Script::for_request(None, &messages).map(|script| script.behaviour),
+                Ok(behaviour.clone()),
+                "{name}"
+            );
         }
     }
 

@@ -20,6 +20,7 @@ pub(crate) fn page() -> String {
     out.push_str("requests   GET /aside/requests; what clients sent, and what happened to the thinking\n");
     out.push_str(&format!("behaviours {}\n", behaviour_names()));
     out.push_str("           or a line `sim: NAME [ARG] [key=value…]` in the last user message\n");
+    out.push_str("           the line `sim: help` is answered with what each behaviour does\n");
     out.push_str("           several lines `sim: call TOOL {ARGUMENTS}` are the steps of one turn\n");
     out
 }

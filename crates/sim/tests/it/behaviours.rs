@@ -8,6 +8,7 @@ use aside_core::protocol::Protocol;
 use aside_core::tags::TagStart;
 use aside_core::wire::Decoder;
 use aside_sim::ScriptOptions;
+use serde_json::json;
 
 use crate::support::{
     ReceivedResponse, TestClient, TestServer, address, answer_text, dialects, post, thinking_blocks, thinking_text,
@@ -162,7 +163,7 @@ fn x2_echo_repeats_the_prompt() {
 fn x2_the_model_name_may_contain_a_script() {
     let dialect = dialects().get("deepseek").unwrap();
     for model in ["deepseek:plain", "sim/deepseek:plain", "sim/deepseek/deepseek-v4-pro:plain,seed=3"] {
-        let body = serde_json::json!({ "model": model, "messages": [{ "role": "user", "content": "q" }] });
+        let body = json!({ "model": model, "messages": [{ "role": "user", "content": "q" }] });
         let answer = post(address(), "/chat/completions", &body.to_string());
         let reply = answer.decoded(dialect);
         assert_eq!((answer.status, thinking_blocks(&reply).len()), (200, 0), "{model}");
@@ -189,4 +190,28 @@ fn x2_the_token_rate_is_kept() {
     let reply = client.step();
     let least = std::time::Duration::from_secs_f64(reply.usage.output.unwrap() as f64 / 200.0 * 0.9);
     assert!(begun.elapsed() >= least, "{:?} of {least:?}", begun.elapsed());
+}
+
+#[test]
+fn x2_help_is_answered_with_the_behaviours_in_every_dialect() {
+    for dialect in dialects().iter() {
+        let reply = ask(dialect, "help").decoded(dialect);
+        let text = answer_text(&reply);
+        assert!(text.contains("- `tool-loop N`: ") && text.contains("`seed= rate= "), "{}: {text}", dialect.id);
+    }
+}
+
+#[test]
+fn x2_a_wrong_line_does_not_fail_the_next_prompt_where_roles_alternate() {
+    let ask = |texts: &[&str]| {
+        let texts: Vec<_> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
+        let messages = json!([{ "role": "user", "content": texts }]);
+        let body = json!({ "model": "anthropic", "max_tokens": 9000, "messages": messages });
+        post(address(), "/v1/messages", &body.to_string())
+    };
+    let refused = ask(&["sim: dance"]);
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("in the line `sim: dance` of the prompt: unknown behaviour"), "{}", refused.text());
+    let answered = ask(&["sim: dance", "hello"]);
+    assert!(answered.status == 200 && answered.text().contains("hello"), "{}", answered.text());
 }
