@@ -4,9 +4,9 @@ use std::io::{IsTerminal, Write};
 
 use aside_core::safe_json;
 use aside_core::terminal_text::{terminal_safe, terminal_safe_line};
-use aside_session::UserFolders;
 use aside_session::session_recorder;
 use aside_session::times;
+use aside_session::{UserFolders, nothing_found};
 use aside_store::Store;
 use aside_store::search::{HitCount, HitList, HitOrder, SearchHit, SearchQuery, SearchScope};
 use serde_json::json;
@@ -16,11 +16,13 @@ use crate::report::print_notice;
 
 /// Search prompts, answers, thinking and tool calls
 ///
-/// All words must occur; "quoted words" must follow each other. Every hit names
-/// its session and message. The first MiB of each text is searched.
+/// All words must occur; "quoted words" must follow each other. Whole words are found,
+/// with their accents; `pars*` finds all that begin so. Every hit names its session and
+/// message, and says if that was undone. The first MiB of each text is searched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aside search parse_header
+  aside search 'pars*'
   aside search '\"race condition\"' --in thinking --since 7d
   aside search 思考 --json")]
 pub(crate) struct Arguments {
@@ -76,16 +78,16 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitStatus> {
         }
     }
     if !arguments.json {
-        print_notice(&count_line(&found));
+        print_notice(&count_line(&found, &query.text));
     }
     Ok(ExitStatus::Done)
 }
 
 /// The number of hits and their order.
-fn count_line(found: &HitList) -> String {
+fn count_line(found: &HitList, words: &str) -> String {
     let shown = found.hits.len();
     let count = match found.count {
-        HitCount::Exactly(0) => return "nothing was found".to_owned(),
+        HitCount::Exactly(0) => return nothing_found(words),
         HitCount::Exactly(count) => format!("{shown} of {count}"),
         HitCount::AtLeast(count) => format!("{shown} of more than {count}"),
     };
@@ -100,7 +102,8 @@ fn as_text(hit: &SearchHit, colour: bool) -> String {
     let title = hit.title.as_deref().unwrap_or("");
     let snippet = if colour { highlighted(hit) } else { terminal_safe(&hit.snippet).into_owned() };
     let kind = hit.kind.as_str();
-    format!("{} {} #{} {kind:<8} {}\n    {snippet}", hit.session, at, hit.message, terminal_safe_line(title))
+    let undone = if hit.is_current { "" } else { " (undone or summarised)" };
+    format!("{} {} #{} {kind:<8} {}{undone}\n    {snippet}", hit.session, at, hit.message, terminal_safe_line(title))
 }
 
 /// Prints matches in bold. Each part is sanitised separately, because the byte
@@ -130,5 +133,6 @@ fn as_json(hit: &SearchHit) -> serde_json::Value {
         "at": hit.at.map(times::rfc3339),
         "snippet": hit.snippet,
         "marks": marks,
+        "current": hit.is_current,
     })
 }

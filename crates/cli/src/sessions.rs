@@ -140,7 +140,8 @@ fn list(most: usize, as_json: bool) -> anyhow::Result<()> {
     }
     let ids: Vec<&SessionId> = sessions.iter().map(|session| &session.id).collect();
     let lengths = store.branch_lengths(&ids).map_err(|error| session_recorder::store_error(&error))?;
-    for (session, messages) in sessions.iter().zip(lengths) {
+    for (session, length) in sessions.iter().zip(lengths) {
+        let messages = length.n_messages;
         let id = session.id.as_str();
         let title = session.title.as_deref().unwrap_or("");
         let model = session.model.as_deref().unwrap_or("");

@@ -48,7 +48,7 @@ table! {
     "new", "", "start a new session";
     "title", "TEXT", "name this session";
     "find", "[WORDS]", "find words in this session, thinking included";
-    "search", "WORDS", "search all sessions";
+    "search", "WORDS", "search all sessions for whole words; unit* finds longer ones";
     "open", "NUMBER", "open a result of /sessions or /search";
     "usage", "", "show tokens and cost";
     "mouse", "[on|off]", "give the mouse to aside, or to the terminal for selecting text; later sessions too";

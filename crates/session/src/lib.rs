@@ -57,7 +57,7 @@ pub use aside_engine::tools::{Asker, PermissionMode};
 pub use aside_store::SessionId;
 pub use atomic::private_folder as create_private_folder;
 pub use atomic::write as write_atomically;
-pub use driver::{Driver, decision_action};
+pub use driver::{Driver, decision_action, nothing_found};
 pub use error::HintedError;
 pub use handle::{RunningSession, SessionHandle, SessionSetup, SetupAccess, spawn, spawn_with_updates};
 pub use session_options::{Saving, SessionOptions};

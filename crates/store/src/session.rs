@@ -113,6 +113,15 @@ pub struct SessionSummary {
     pub changed: Time,
 }
 
+/// How long the current branch of a session is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BranchLength {
+    /// All messages, the system prompt included.
+    pub n_messages: u64,
+    /// Those that the user wrote, without the summaries of a compaction.
+    pub n_prompts: u64,
+}
+
 /// The parent of a new message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parent {

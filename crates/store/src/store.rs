@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::journal::EventBatch;
 use crate::search::{HitList, SearchQuery};
 use crate::session::{
-    ImportedSession, LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent, SessionChange,
-    SessionDates, SessionId, SessionInfo, SessionSummary,
+    BranchLength, ImportedSession, LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent,
+    SessionChange, SessionDates, SessionId, SessionInfo, SessionSummary,
 };
 use crate::usage::{UsageQuery, UsageRow};
 use crate::write_lock::WriteLock;
@@ -42,9 +42,9 @@ pub trait Store: Send + Sync {
     /// How many sessions there are.
     fn n_sessions(&self) -> Result<u64>;
 
-    /// How many messages the current branch of each session has, the system prompt included; 0 if there is no such
-    /// session. Reads every message, so ask only for what is shown.
-    fn branch_lengths(&self, ids: &[&SessionId]) -> Result<Vec<u64>>;
+    /// How long the current branch of each session is; 0 if there is no such session. Reads every message, so ask only
+    /// for what is shown.
+    fn branch_lengths(&self, ids: &[&SessionId]) -> Result<Vec<BranchLength>>;
 
     /// Finds a session by its id, its title, or an unambiguous prefix of either.
     fn find(&self, word: &str) -> Result<SessionId>;

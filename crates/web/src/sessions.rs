@@ -313,12 +313,12 @@ impl Sessions {
         let rows: Vec<Value> = listed
             .iter()
             .zip(lengths)
-            .map(|(session, n_messages)| {
+            .map(|(session, length)| {
                 json!({
                     "id": session.id.as_str(), "title": session.title, "model": session.model,
                     "folder": session.folder.as_ref().map(|folder| &folder.path),
                     "here": session.folder.as_ref().is_some_and(|folder| folder.root == root),
-                    "messages": n_messages, "changed": session.changed.0,
+                    "messages": length.n_messages, "changed": session.changed.0,
                     "running": running(session.id.as_str()),
                 })
             })

@@ -200,7 +200,7 @@ impl Compaction {
 }
 
 /// The member that marks a summary in stored messages.
-pub(crate) const MARK: &str = "compacted";
+pub const MARK: &str = "compacted";
 
 /// Wraps a summary in a message. None if the summary is empty, since that would
 /// lose the old turns.

@@ -44,7 +44,7 @@ use blocking::in_store;
 use channel_asker::ChannelAsker;
 use context_commands::ListedItem;
 use next_request::LastCount;
-pub use replies::decision_action;
+pub use replies::{decision_action, nothing_found};
 pub(crate) use replies::{decision_rows, excerpt};
 use view_preference::ViewPreference;
 

@@ -5,8 +5,8 @@ use aside_core::message::Message;
 use aside_core::rules::{Decision, EgressAction};
 use aside_core::settings::{SettingKey, Settings};
 use aside_front::{Command, CommandOutput, DecisionRow, SessionCompletion};
-use aside_store::search::{HitList, SearchHit};
-use aside_store::session::SessionSummary;
+use aside_store::search::{HitCount, HitList, SearchHit};
+use aside_store::session::{BranchLength, SessionSummary};
 use aside_store::usage::UsageRow;
 
 use crate::error::HintedError;
@@ -142,22 +142,23 @@ pub(super) fn settings(settings: &Settings, key: Option<&str>) -> Result<Command
     Ok(CommandOutput::Table { head, rows: keys.iter().map(row).collect() })
 }
 
-/// A list of sessions with their numbers of messages; those of another project than `root` with their folder.
-pub(super) fn sessions(sessions: &[SessionSummary], lengths: &[u64], root: &str) -> CommandOutput {
+/// A list of sessions with their numbers of prompts; those of another project than `root` with their folder.
+pub(super) fn sessions(sessions: &[SessionSummary], lengths: &[BranchLength], root: &str) -> CommandOutput {
     if sessions.is_empty() {
         return line("there is no session yet");
     }
-    let item = |(at, (session, n_messages)): (usize, (&SessionSummary, &u64))| {
+    let item = |(at, (session, length)): (usize, (&SessionSummary, &BranchLength))| {
         let title = escape_markdown(session.title.as_deref().unwrap_or("without a title"));
         let model = session.model.as_deref().map(|model| format!(" · {}", escape_markdown(model))).unwrap_or_default();
         let SessionSummary { id, changed, .. } = session;
         let changed = escape_markdown(&times::local(*changed));
-        let messages = counted(*n_messages, "message");
+        let prompts = counted(length.n_prompts, "prompt");
         let folder = other_folder(session, root).map(|folder| format!(" · in {}", escape_markdown(folder)));
-        format!("{}. **{title}**\n   {changed} · {messages}{model} · {id}{}\n", at + 1, folder.unwrap_or_default())
+        format!("{}. **{title}**\n   {changed} · {prompts}{model} · {id}{}\n", at + 1, folder.unwrap_or_default())
     };
     let items: String = sessions.iter().zip(lengths).enumerate().map(item).collect();
-    CommandOutput::Markdown(format!("{items}\n/resume NUMBER continues one\n"))
+    // Above the list: the end of a long one is below the screen.
+    CommandOutput::Markdown(format!("/resume NUMBER continues one\n\n{items}"))
 }
 
 /// A session as a completion entry, with its folder if it belongs to another project than
@@ -184,17 +185,45 @@ fn escape_markdown(text: &str) -> String {
     out
 }
 
-pub(super) fn search_hits(found: &HitList) -> CommandOutput {
+/// Why a search may have found nothing, and what to try instead. `aside search` says the same.
+pub fn nothing_found(words: &str) -> String {
+    const RULE: &str = "nothing was found; whole words are searched, with their accents";
+    let longest =
+        words.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')).max_by_key(|word| word.len());
+    match longest.filter(|word| word.chars().count() > 2 && !words.contains('*')) {
+        Some(word) => format!("{RULE}; {word}* also finds longer words that begin so"),
+        None => RULE.to_owned(),
+    }
+}
+
+pub(super) fn search_hits(found: &HitList, words: &str) -> CommandOutput {
     if found.hits.is_empty() {
-        return line("nothing was found");
+        return line(nothing_found(words));
     }
     let item = |(at, hit): (usize, &SearchHit)| {
         let title = escape_markdown(hit.title.as_deref().unwrap_or("without a title"));
         let when = hit.at.map(|at| format!(" · {}", escape_markdown(&times::local(at)))).unwrap_or_default();
-        format!("{}. {}\n   {} in {title}{when}\n", at + 1, highlight_matches(hit), hit.kind.as_str())
+        format!(
+            "{}. {}\n   {} in {title}{when}{}\n",
+            at + 1,
+            highlight_matches(hit),
+            hit.kind.as_str(),
+            if hit.is_current { "" } else { " · *undone or summarised*" }
+        )
     };
     let items: String = found.hits.iter().enumerate().map(item).collect();
-    CommandOutput::Markdown(format!("{items}\n/open NUMBER goes there\n"))
+    // Above the list: the end of a long one is below the screen.
+    CommandOutput::Markdown(format!("{}, /open NUMBER goes there\n\n{items}", hit_count(found)))
+}
+
+/// The number of hits that are listed, and of all.
+fn hit_count(found: &HitList) -> String {
+    let shown = found.hits.len();
+    match found.count {
+        HitCount::Exactly(count) if count == shown => counted(count as u64, "hit"),
+        HitCount::Exactly(count) => format!("{shown} of {count} hits"),
+        HitCount::AtLeast(count) => format!("{shown} of more than {count} hits"),
+    }
 }
 
 /// The snippet with its matches in bold.
@@ -234,7 +263,7 @@ mod tests {
     use super::*;
     use aside_core::block::Time;
     use aside_core::message::Role;
-    use aside_store::search::{HitCount, HitKind, HitOrder};
+    use aside_store::search::{HitKind, HitOrder};
     use aside_store::session::SessionFolder;
     use aside_store::{MessageId, SessionId};
 
@@ -255,15 +284,16 @@ mod tests {
         };
         let shown = markdown(sessions(
             &[session(Some("a *b* `c`"), Some(("/p/sub", "/p"))), session(None, Some(("/q", "/q")))],
-            &[1, 4],
+            &[1, 4].map(|n_prompts| BranchLength { n_messages: 9, n_prompts }),
             "/p",
         ));
         let shown: Vec<&str> = shown.lines().collect();
-        assert_eq!(shown[0], r"1. **a \*b\* \`c\`**");
-        assert!(shown[1].ends_with(r"· 1 message · acme\/deep · k3f9"), "{}", shown[1]);
-        assert_eq!(shown[2], "2. **without a title**");
-        assert!(shown[3].contains("· 4 messages ·"), "{}", shown[3]);
-        assert!(shown[3].ends_with(r"k3f9 · in \/q"), "{}", shown[3]);
+        assert_eq!(shown[0], "/resume NUMBER continues one");
+        assert_eq!(shown[2], r"1. **a \*b\* \`c\`**");
+        assert!(shown[3].ends_with(r"· 1 prompt · acme\/deep · k3f9"), "{}", shown[3]);
+        assert_eq!(shown[4], "2. **without a title**");
+        assert!(shown[5].contains("· 4 prompts ·"), "{}", shown[5]);
+        assert!(shown[5].ends_with(r"k3f9 · in \/q"), "{}", shown[5]);
         assert_eq!(sessions(&[], &[], "/p"), CommandOutput::Line("there is no session yet".to_owned()));
     }
 
@@ -297,15 +327,27 @@ mod tests {
             at: None,
             snippet: "the **race** is here".to_owned(),
             marks: vec![6..10, 16..20],
+            is_current: true,
             match_range: None,
         };
-        let shown = markdown(search_hits(&HitList {
-            hits: vec![hit],
-            order: HitOrder::BestFirst,
-            count: HitCount::Exactly(1),
-        }));
-        let expected = "1. the \\*\\***race**\\*\\* is **here**\n   thinking in Parsing\n\n/open NUMBER goes there\n";
+        let undone = SearchHit { is_current: false, ..hit.clone() };
+        let found = |hits: Vec<SearchHit>, count| HitList { hits, order: HitOrder::BestFirst, count };
+        let shown = markdown(search_hits(&found(vec![hit, undone], HitCount::Exactly(30)), "race"));
+        let expected = "2 of 30 hits, /open NUMBER goes there\n\n\
+                        1. the \\*\\***race**\\*\\* is **here**\n   thinking in Parsing\n\
+                        2. the \\*\\***race**\\*\\* is **here**\n   thinking in Parsing · *undone or summarised*\n";
         assert_eq!(shown, expected);
+        #[rustfmt::skip]
+        let cases = [
+            ("unit", "nothing was found; whole words are searched, with their accents; unit* also finds longer words that begin so"),
+            ("a configuration", "nothing was found; whole words are searched, with their accents; configuration* also finds longer words that begin so"),
+            ("uni*", "nothing was found; whole words are searched, with their accents"),
+            ("東京", "nothing was found; whole words are searched, with their accents"),
+        ];
+        for (words, line) in cases {
+            let shown = search_hits(&found(Vec::new(), HitCount::Exactly(0)), words);
+            assert_eq!(shown, CommandOutput::Line(line.to_owned()), "{words}");
+        }
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Driver {
                 let query = SearchQuery::new(rest);
                 let found = in_store(&store, move |store| store.search(&query)).await?;
                 self.listed = found.hits.iter().map(ListedItem::from_hit).collect();
-                Ok(CommandOutcome::Reply(replies::search_hits(&found)))
+                Ok(CommandOutcome::Reply(replies::search_hits(&found, rest)))
             }
             "usage" => self.usage(&store).await,
             other => Err(HintedError::new(format!("unknown command `{other}`")).hint("/help lists them")),

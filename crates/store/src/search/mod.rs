@@ -1,7 +1,7 @@
 //! Full-text search: queries and results.
 //!
 //! A query is a list of words, which must all occur, and of `"quoted words"`, which
-//! must follow each other. Any text is a valid query.
+//! must follow each other. `pars*` is any word that begins so. Any text is a valid query.
 
 pub(crate) mod query;
 pub(crate) mod rank;
@@ -117,6 +117,8 @@ pub struct SearchHit {
     pub snippet: String,
     /// The ranges to highlight in the snippet.
     pub marks: Vec<Range<usize>>,
+    /// The message is part of the conversation; others were undone or summarised.
+    pub is_current: bool,
     /// Where the first match is in the block's text; none if it is in the name of
     /// the tool.
     pub match_range: Option<Range<usize>>,

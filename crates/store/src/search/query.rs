@@ -7,12 +7,16 @@ use super::words::{WordKind, WordSpans, normalize, pieces};
 pub(crate) struct QueryTerm {
     /// Consecutive words, in the form of the index.
     pub(crate) words: Vec<String>,
-    /// The last word is a prefix: a single letter of a script without spaces is
-    /// indexed as the beginning of a pair.
+    /// The last word is a prefix: a `*` follows it, or it is a single letter of a script
+    /// without spaces, which is indexed as the beginning of a pair.
     pub(crate) open_end: bool,
-    /// The same term as parts of an identifier; empty if it cannot be one.
+    /// The same term as parts of an identifier, the last one a prefix if the last word is;
+    /// empty if it cannot be one.
     pub(crate) pieces: Vec<String>,
 }
+
+/// The shortest prefix that `*` may follow, in characters. Shorter ones would match a large part of the index.
+const MIN_PREFIX: usize = 2;
 
 /// Splits at spaces, keeps `"quoted words"` together. An unclosed quote extends to
 /// the end.
@@ -41,6 +45,7 @@ fn term(text: &str) -> Option<QueryTerm> {
             n_pieces = pieces(piece).into_iter().map(normalize).collect();
         }
     }
+    let is_prefix = |word: &String| text.trim_end().ends_with('*') && word.chars().count() >= MIN_PREFIX;
     // The text may continue where the query ends.
     let open_end = match kinds.as_slice() {
         [.., WordKind::Pair, WordKind::LastOfRun] => {
@@ -48,11 +53,12 @@ fn term(text: &str) -> Option<QueryTerm> {
             false
         }
         [.., WordKind::LastOfRun] => true,
-        [.., WordKind::Spaced | WordKind::Pair] => false,
+        [.., WordKind::Spaced] => words.last().is_some_and(is_prefix),
+        [.., WordKind::Pair] => false,
         [] => return None,
     };
     let pieces = match words.as_slice() {
-        [word] if !open_end && kinds == [WordKind::Spaced] => {
+        [word] if kinds == [WordKind::Spaced] => {
             if n_pieces.is_empty() {
                 vec![word.clone()]
             } else {
@@ -86,7 +92,7 @@ pub(crate) fn word_expressions(term: &QueryTerm) -> Vec<String> {
 pub(crate) fn term_expression(term: &QueryTerm) -> String {
     let star = if term.open_end { " *" } else { "" };
     let words = format!("words : \"{}\"{star}", term.words.join(" "));
-    if term.pieces.is_empty() { words } else { format!("({words} OR pieces : \"{}\")", term.pieces.join(" ")) }
+    if term.pieces.is_empty() { words } else { format!("({words} OR pieces : \"{}\"{star})", term.pieces.join(" ")) }
 }
 
 #[cfg(test)]
@@ -108,6 +114,12 @@ mod tests {
             ("han",           "東京都",                r#"words : "東京 京都""#),
             ("one han",       "東",                   r#"words : "東" *"#),
             ("han and latin", "東京2020",              r#"words : "東京 京 2020""#),
+            ("prefix",        "Pars*",               r#"(words : "pars" * OR pieces : "pars" *)"#),
+            ("camel prefix",  "parseHt*",            r#"(words : "parseht" * OR pieces : "parse ht" *)"#),
+            ("phrase prefix", r#""fix the bui*""#,   r#"words : "fix the bui" *"#),
+            ("path prefix",   "src/ma*",             r#"words : "src ma" *"#),
+            ("star within",   "a*b *cd",             r#"words : "a b" AND (words : "cd" OR pieces : "cd")"#),
+            ("short prefix",  "a*",                  r#"(words : "a" OR pieces : "a")"#),
             ("nothing",       "!? \"\" *",           ""),
         ];
         for (name, text, expected) in cases {

@@ -24,16 +24,24 @@ pub(crate) struct HitStats {
 /// Counts terms in many texts, fast rather than exact: for a phrase only its longest
 /// word, at the boundaries of words and of identifier parts.
 pub(crate) struct TermCounter {
-    finders: Vec<Finder<'static>>,
+    finders: Vec<WordFinder>,
     /// The text in lower case; reused.
     lower: Vec<u8>,
+}
+
+struct WordFinder {
+    finder: Finder<'static>,
+    /// Longer words that begin so count too.
+    is_prefix: bool,
 }
 
 impl TermCounter {
     pub(crate) fn of(terms: &[QueryTerm]) -> TermCounter {
         let finder = |term: &QueryTerm| {
-            let longest = term.words.iter().max_by_key(|word| word.len());
-            Finder::new(longest.map_or("", String::as_str).as_bytes()).into_owned()
+            let longest = term.words.iter().enumerate().max_by_key(|(_, word)| word.len());
+            let is_prefix = term.open_end && longest.is_some_and(|(at, _)| at + 1 == term.words.len());
+            let longest = longest.map_or("", |(_, word)| word.as_str());
+            WordFinder { finder: Finder::new(longest.as_bytes()).into_owned(), is_prefix }
         };
         TermCounter { finders: terms.iter().map(finder).collect(), lower: Vec::new() }
     }
@@ -44,22 +52,22 @@ impl TermCounter {
         self.lower.clear();
         self.lower.extend_from_slice(text);
         self.lower.make_ascii_lowercase();
-        let count = |finder: &Finder<'static>| {
+        let count = |WordFinder { finder, is_prefix }: &WordFinder| {
             let length = finder.needle().len();
-            let found = finder.find_iter(&self.lower).filter(|at| is_whole_word(text, *at, length));
+            let found = finder.find_iter(&self.lower).filter(|at| is_word(text, *at, length, *is_prefix));
             u32::try_from(found.count()).unwrap_or(u32::MAX)
         };
         self.finders.iter().map(count).collect()
     }
 }
 
-/// Whether the match is a whole word or a part of an identifier.
-fn is_whole_word(text: &[u8], at: usize, length: usize) -> bool {
+/// Whether the match is a whole word or a part of an identifier, or the beginning of one.
+fn is_word(text: &[u8], at: usize, length: usize, is_prefix: bool) -> bool {
     let byte = |at: usize| text.get(at).copied().unwrap_or(b' ');
     let (before, first, after) = (byte(at.wrapping_sub(1)), byte(at), byte(at + length));
     let begins = !before.is_ascii_alphanumeric() || first.is_ascii_uppercase() || !first.is_ascii();
     let ends = !after.is_ascii_alphanumeric() || after.is_ascii_uppercase();
-    begins && ends
+    begins && (is_prefix || ends)
 }
 
 /// Best first; the newest first among equals.
@@ -99,6 +107,7 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             ("words",       "art",        "Art, start; ART art_x artful",     vec![3]),
+            ("prefix",      "art*",       "Art, start; ART art_x artful",     vec![4]),
             ("pieces",      "http",       "readHttp HTTP http_x xhttp",       vec![3]),
             ("two terms",   "the a",      "the a a",                          vec![1, 2]),
             ("phrase",      "\"to parse\"", "parse to parse",                 vec![2]),

@@ -121,10 +121,14 @@ impl TermMatcher<'_> {
 
     fn word_equals(&self, word: &WordSpan, wanted: &str, is_last: bool) -> bool {
         let text = self.text.get(word.range.clone()).unwrap_or("");
-        if is_last && self.term.open_end {
-            return text.starts_with(wanted);
-        }
-        same_word(text, wanted)
+        if is_last && self.term.open_end { begins_with(text, wanted) } else { same_word(text, wanted) }
+    }
+
+    fn parts_equal(&self, parts: &[&str]) -> bool {
+        let last = self.term.pieces.len().saturating_sub(1);
+        parts.iter().zip(&self.term.pieces).enumerate().all(|(at, (part, wanted))| {
+            if at == last && self.term.open_end { begins_with(part, wanted) } else { same_word(part, wanted) }
+        })
     }
 
     /// Whether the word is an identifier that contains the term's parts.
@@ -134,14 +138,20 @@ impl TermMatcher<'_> {
         }
         let text = self.text.get(word.range.clone())?;
         let pieces = pieces(text);
-        let at = pieces
-            .windows(self.term.pieces.len())
-            .position(|window| window.iter().zip(&self.term.pieces).all(|(piece, wanted)| same_word(piece, wanted)))?;
+        let at = pieces.windows(self.term.pieces.len()).position(|window| self.parts_equal(window))?;
         let (first, last) = (pieces.get(at)?, pieces.get(at + self.term.pieces.len() - 1)?);
         // Parts are slices of one word, so pointer differences are their offsets.
         let start = word.range.start + (first.as_ptr() as usize - text.as_ptr() as usize);
         let end = word.range.start + (last.as_ptr() as usize - text.as_ptr() as usize) + last.len();
         Some(start..end)
+    }
+}
+
+/// Whether a word begins with the wanted letters.
+fn begins_with(word: &str, wanted: &str) -> bool {
+    match word.as_bytes().get(..wanted.len()) {
+        Some(begin) if word.is_ascii() => begin.eq_ignore_ascii_case(wanted.as_bytes()),
+        Some(_) | None => normalize(word).starts_with(wanted),
     }
 }
 
@@ -196,6 +206,10 @@ mod tests {
             ("word",             "build",          "Fix the BUILD now",         "Fix the [BUILD] now"),
             ("two words",        "now fix",        "Fix the build now",         "[Fix] the build [now]"),
             ("quoted",           "\"the build\"",  "the fix of the  build",     "the fix of [the  build]"),
+            ("prefix",           "buil*",          "Fix the BUILDING now",      "Fix the [BUILDING] now"),
+            ("accents, prefix",  "ét*",            "un ÉTÉ chaud",              "un [ÉTÉ] chaud"),
+            ("phrase, prefix",   "\"the bu*\"",    "fix the build",             "fix [the build]"),
+            ("piece, prefix",    "htt*",           "call parseHttpRequest()",   "call parse[Http]Request()"),
             ("piece",            "http",           "call parseHttpRequest()",   "call parse[Http]Request()"),
             ("pieces",           "http_request",   "call parseHttpRequest()",   "call parse[HttpRequest]()"),
             ("whole identifier", "parse_http",     "x.parse_http()",            "x.[parse_http]()"),

@@ -38,8 +38,8 @@ use crate::file_changes::{ChangeKept, ContentId, FileChange, FileChangeId, NewFi
 use crate::journal::EventBatch;
 use crate::search::{HitList, SearchQuery};
 use crate::session::{
-    ImportedSession, LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent, SessionChange,
-    SessionDates, SessionId, SessionInfo, SessionSummary,
+    BranchLength, ImportedSession, LoadedSession, MessageId, MessagePage, NewReply, NewSession, PageQuery, Parent,
+    SessionChange, SessionDates, SessionId, SessionInfo, SessionSummary,
 };
 use crate::store::Store;
 use crate::usage::{UsageQuery, UsageRow};
@@ -311,7 +311,7 @@ impl Store for SqliteStore {
         self.read(sessions::n_sessions)
     }
 
-    fn branch_lengths(&self, ids: &[&SessionId]) -> Result<Vec<u64>> {
+    fn branch_lengths(&self, ids: &[&SessionId]) -> Result<Vec<BranchLength>> {
         self.read(|db| ids.iter().map(|id| sessions::branch_length(db, id)).collect())
     }
 

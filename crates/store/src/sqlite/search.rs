@@ -256,7 +256,7 @@ fn rank_hits(db: &Connection, rows: Vec<i64>, terms: &[QueryTerm], n_having: &[u
 fn hit(db: &Connection, row: i64, terms: &[QueryTerm]) -> Result<SearchHit, DbError> {
     let mut statement = db.prepare_cached(
         "SELECT session.name, session.title, message.id, block.position, block.shape, message.role,
-           origin.model, message.at, block.facts, block.text
+           origin.model, message.at, block.facts, block.text, session.head
          FROM block JOIN message ON message.id = block.message JOIN session ON session.id = message.session
            LEFT JOIN origin ON origin.id = message.origin
          WHERE block.id = ?1",
@@ -284,8 +284,24 @@ fn hit(db: &Connection, row: i64, terms: &[QueryTerm]) -> Result<SearchHit, DbEr
         kind: kind.ok_or_else(|| Unreadable("the index names a block without text".to_owned()))?,
         model: row.get(6)?,
         at: row.get::<_, Option<i64>>(7)?.map(|at| Time(at.cast_unsigned())),
+        is_current: is_on_branch(db, row.get(2)?, row.get(10)?)?,
         snippet: shown.text,
         marks: shown.marks,
         match_range,
     })
+}
+
+/// Whether this message leads to the head of its session.
+fn is_on_branch(db: &Connection, message: i64, head: Option<i64>) -> Result<bool, DbError> {
+    // A parent is older than its children, so the way ends at the message or past it.
+    let mut statement = db.prepare_cached(
+        "WITH RECURSIVE branch (id, parent) AS (
+           SELECT id, parent FROM message WHERE id = ?2
+           UNION ALL
+           SELECT message.id, message.parent FROM branch
+             JOIN message ON message.id = branch.parent AND message.id < branch.id
+             WHERE branch.id > ?1)
+         SELECT 1 FROM branch WHERE id = ?1",
+    )?;
+    Ok(statement.exists(params![message, head])?)
 }

@@ -10,10 +10,11 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use serde::{Deserialize, Serialize};
 
 use super::error::DbError;
+use super::messages::USER;
 use crate::error::{Result, SessionCandidate, StoreError};
 use crate::session::{
-    ImportedSession, MessageId, NewSession, SessionChange, SessionDates, SessionFolder, SessionId, SessionInfo,
-    SessionSummary,
+    BranchLength, ImportedSession, MessageId, NewSession, SessionChange, SessionDates, SessionFolder, SessionId,
+    SessionInfo, SessionSummary,
 };
 
 /// The most recently used session first. Sessions that were imported by date
@@ -147,18 +148,22 @@ pub(super) fn n_sessions(db: &Connection) -> Result<u64, DbError> {
     Ok(db.query_row("SELECT count(*) FROM session", [], |row| count(row, 0))?)
 }
 
-/// How many messages the current branch has. The column `n_messages` counts those of other branches too.
-pub(super) fn branch_length(db: &Connection, id: &SessionId) -> Result<u64, DbError> {
+/// How long the current branch is. The column `n_messages` counts the messages of other branches too.
+pub(super) fn branch_length(db: &Connection, id: &SessionId) -> Result<BranchLength, DbError> {
     // A parent is older than its children; a damaged file must not loop.
     let mut statement = db.prepare_cached(
-        "WITH RECURSIVE branch (id, parent) AS (
-           SELECT message.id, message.parent FROM session JOIN message ON message.id = session.head WHERE session.name = ?1
+        "WITH RECURSIVE branch (id, parent, is_prompt) AS (
+           SELECT message.id, message.parent, message.role = ?2 AND instr(coalesce(message.extra, ''), ?3) = 0
+             FROM session JOIN message ON message.id = session.head WHERE session.name = ?1
            UNION ALL
-           SELECT message.id, message.parent FROM branch
-             JOIN message ON message.id = branch.parent AND message.id < branch.id)
-         SELECT count(*) FROM branch",
+           SELECT message.id, message.parent, message.role = ?2 AND instr(coalesce(message.extra, ''), ?3) = 0
+             FROM branch JOIN message ON message.id = branch.parent AND message.id < branch.id)
+         SELECT count(*), coalesce(sum(is_prompt), 0) FROM branch",
     )?;
-    Ok(statement.query_row([id.as_str()], |row| count(row, 0))?)
+    let is_summary = format!("\"{}\"", aside_core::compaction::MARK);
+    Ok(statement.query_row(params![id.as_str(), USER, is_summary], |row| {
+        Ok(BranchLength { n_messages: count(row, 0)?, n_prompts: count(row, 1)? })
+    })?)
 }
 
 /// The folder in this column, with the root in the next.

@@ -10,7 +10,7 @@ use aside_core::interchange::Program;
 use aside_core::message::{Message, Role};
 use aside_core::rules::LearnedRepair;
 use aside_store::session::{
-    ImportedSession, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionDates, SessionFolder,
+    BranchLength, ImportedSession, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionDates, SessionFolder,
 };
 use aside_store::{EventBatch, MessageId, SessionId, Store, StoreError};
 use proptest::prelude::*;
@@ -80,7 +80,7 @@ fn p2_resume_restores_model_settings_tools_and_title() {
         assert_eq!(session.title.as_deref(), Some("why is the sky blue?"), "{name}");
         assert_eq!((&session.settings, &session.tools, session.created), (&settings, &vec![tool], Time(5)), "{name}");
         assert_eq!(session.model.as_deref(), Some("one/two"), "{name}");
-        assert_eq!(store.branch_lengths(&[&id]).unwrap(), [2], "{name}");
+        assert_eq!(store.branch_lengths(&[&id]).unwrap(), [BranchLength { n_messages: 2, n_prompts: 2 }], "{name}");
 
         let later = BTreeMap::from([("reasoning.effort".to_owned(), "low".to_owned())]);
         store.change(&id, &SessionChange::Title("sky".to_owned())).unwrap();
@@ -109,15 +109,18 @@ fn h5_fork_undo_and_retry_keep_the_abandoned_branch() {
         store.append(&lock, Parent::Message(tried), &user("after a")).unwrap();
         assert_eq!(all(store, &id)[1], assistant("m", vec![text("a")]), "{name}");
         let (empty, unknown) = (store.create(&new_session()).unwrap(), SessionId::new("unknown"));
-        let counts = || store.branch_lengths(&[&id, &empty, &unknown]).unwrap();
+        let counts = || {
+            let lengths = store.branch_lengths(&[&id, &empty, &unknown]).unwrap();
+            lengths.iter().map(|length| (length.n_messages, length.n_prompts)).collect::<Vec<_>>()
+        };
         assert_eq!(store.n_sessions().unwrap(), 2, "{name}");
-        assert_eq!(counts(), [3, 0, 0], "{name}: the abandoned answer does not count");
+        assert_eq!(counts(), [(3, 2), (0, 0), (0, 0)], "{name}: the abandoned answer does not count");
         store.append(&lock, Parent::Nothing, &user("alone")).unwrap();
         assert_eq!(all(store, &id), [user("alone")], "{name}");
         // Undo to the very beginning.
         store.set_head(&lock, None).unwrap();
         assert_eq!(all(store, &id), [], "{name}");
-        assert_eq!(counts(), [0, 0, 0], "{name}");
+        assert_eq!(counts(), [(0, 0); 3], "{name}");
         store.set_head(&lock, Some(again)).unwrap();
 
         let loaded = store.load(&id).unwrap();
@@ -146,7 +149,7 @@ fn a_message_of_another_session_is_refused_and_changes_nothing() {
             assert!(matches!(result, Err(StoreError::NoSuchMessage { .. })), "{name}: {result:?}");
         }
         assert_eq!(store.session(&id).unwrap().head, Some(mine), "{name}");
-        assert_eq!(store.branch_lengths(&[&id]).unwrap(), [1], "{name}");
+        assert_eq!(store.branch_lengths(&[&id]).unwrap()[0].n_messages, 1, "{name}");
     });
 }
 

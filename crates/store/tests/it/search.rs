@@ -97,6 +97,9 @@ fn p4_everything_is_found_under_its_kind() {
             ("han, one letter",      "都",                   &["prompt"]),
             ("han, other order",     "都京",                 &[]),
             ("no substring",         "pars",                &[]),
+            ("prefix",               "pars*",               &["answer", "prompt", "prompt", "thinking", "thinking", "tool", "tool"]),
+            ("prefix of a piece",    "head*",               &["answer", "thinking", "tool"]),
+            ("two letters at least", "p*",                  &[]),
             ("index metadata",       "kt",                  &[]),
             ("operators are words",  "parser NOT fails",    &[]),
         ];
@@ -268,5 +271,27 @@ fn p4_every_word_of_any_text_finds_its_block() {
                 Ok(())
             })
             .unwrap_or_else(|error| panic!("{name}: {error}"));
+    });
+}
+
+#[test]
+fn p4_a_hit_says_whether_it_is_still_part_of_the_conversation() {
+    each(|name, store| {
+        let id = store.create(&new_session()).unwrap();
+        let lock = store.lock_session(&id).unwrap();
+        let first = store.append(&lock, Parent::Head, &user("the first walrus")).unwrap();
+        store.append(&lock, Parent::Head, &user("an undone walrus")).unwrap();
+        store.set_head(&lock, Some(first)).unwrap();
+        store.append(&lock, Parent::Head, &user("another walrus")).unwrap();
+        let hits = store.search(&SearchQuery::new("walrus")).unwrap().hits;
+        let mut found: Vec<_> = hits.iter().map(|hit| (hit.snippet.as_str(), hit.is_current)).collect();
+        found.sort_unstable();
+        assert_eq!(
+            found,
+            [("an undone walrus", false), ("another walrus", true), ("the first walrus", true)],
+            "{name}"
+        );
+        store.set_head(&lock, None).unwrap();
+        assert!(store.search(&SearchQuery::new("walrus")).unwrap().hits.iter().all(|hit| !hit.is_current), "{name}");
     });
 }

@@ -19,6 +19,10 @@ fn p4_another_session_is_found_resumed_and_exported() {
     terminal.until("where it was found", |lines| {
         lines.iter().any(|line| line.contains("prompt") && line.contains("walrus"))
     });
+    terminal.enter("/search walr");
+    terminal.see_all(&["nothing was found; whole words are searched", "walr*"]);
+    terminal.enter("/search walr*");
+    terminal.until("the same hits", |lines| lines.iter().filter(|line| line.contains("2 hits, /open")).count() == 2);
     terminal.enter("/sessions");
     terminal.until("both sessions, above the status line", |lines| {
         let (_, above) = lines.split_last().unwrap();
@@ -42,6 +46,20 @@ fn p4_another_session_is_found_resumed_and_exported() {
     terminal.keys(CTRL_C);
     terminal.keys(CTRL_C);
     assert!(terminal.ended().success());
+}
+
+#[test]
+fn p4_a_search_marks_what_was_undone() {
+    let folder = TestFolders::new("undone_hit");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("where is the walrus?");
+    terminal.see("You wrote: \"where is the walrus?\"");
+    terminal.idle();
+    terminal.enter("/undo");
+    terminal.see("undone: ");
+    terminal.keys(CTRL_C);
+    terminal.enter("/search walrus");
+    terminal.until("the mark", |lines| lines.iter().any(|line| line.contains("undone or summarised")));
 }
 
 #[test]
