@@ -24,6 +24,8 @@ pub struct PermissionPrompt {
     is_first_frame: bool,
     /// The user could read what would happen, on the screen or with `v`.
     was_read: bool,
+    /// Why the last key did nothing.
+    unused_key: Option<UnusedKey>,
     /// The current question as last laid out.
     rendered: Option<(QuestionId, QuestionLayout, RenderedQuestion)>,
 }
@@ -33,6 +35,16 @@ pub struct PermissionPrompt {
 pub(crate) enum QuestionFit {
     Whole,
     TooSmall,
+}
+
+/// Why a key did nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnusedKey {
+    /// It was typed before the question could be read.
+    TooEarly,
+    NoAnswer(char),
+    /// It would allow what was not shown yet.
+    NotRead,
 }
 
 /// Whether the current question is on the screen.
@@ -91,6 +103,11 @@ impl PermissionPrompt {
         self.message.as_ref()
     }
 
+    /// Why the last key did nothing, if it did not.
+    pub(crate) fn unused_key(&self) -> Option<UnusedKey> {
+        self.unused_key
+    }
+
     pub(crate) fn push(&mut self, question: PendingQuestion) {
         self.questions.push_back(question);
     }
@@ -118,6 +135,7 @@ impl PermissionPrompt {
             self.message = None;
             self.shown = QuestionShown::NotYet;
             self.was_read = false;
+            self.unused_key = None;
         }
         self.questions.retain(|question| question.id != id);
     }
@@ -158,7 +176,9 @@ impl PermissionPrompt {
         if key.code == KeyCode::Esc {
             return self.deny_and_stop();
         }
+        self.unused_key = None;
         if self.is_too_early(now) {
+            self.unused_key = Some(UnusedKey::TooEarly);
             return PromptOutcome::Pending;
         }
         let Some(choices) = self.choices() else { return PromptOutcome::Pending };
@@ -180,9 +200,16 @@ impl PermissionPrompt {
             _ => None,
         };
         match chosen {
-            None => PromptOutcome::Pending,
+            None => {
+                self.unused_key = match key.code {
+                    KeyCode::Char(letter) if key.modifiers.is_empty() => Some(UnusedKey::NoAnswer(letter)),
+                    _ => None,
+                };
+                PromptOutcome::Pending
+            }
             // Nobody can allow what they have not seen.
             Some(AnswerChoice::Once | AnswerChoice::Session | AnswerChoice::Project) if !self.was_read => {
+                self.unused_key = Some(UnusedKey::NotRead);
                 PromptOutcome::Pending
             }
             Some(AnswerChoice::Once) => self.answer(PermissionAnswer::Once),
@@ -235,6 +262,7 @@ impl PermissionPrompt {
         // Keys meant for this question must not answer the next one.
         self.shown = QuestionShown::NotYet;
         self.was_read = false;
+        self.unused_key = None;
         PromptOutcome::Answer(Command::Answer { id: question.id, answer: permit })
     }
 }

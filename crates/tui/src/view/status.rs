@@ -7,6 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Cursor;
+use crate::app::permission_prompt::UnusedKey;
 use crate::app::{App, FindBar, InputMode, ThinkingRequest};
 use crate::paint::paint_row;
 use crate::text::wrap::{ellipsize, first_that_fits};
@@ -236,6 +237,24 @@ fn context(app: &App) -> Option<StatusPart> {
     Some(StatusPart { role, text, kind: StatusPartKind::Figure })
 }
 
+/// Why a key did not answer the question, the longest text first.
+fn unused_key(why: UnusedKey) -> Vec<String> {
+    match why {
+        UnusedKey::TooEarly => vec![
+            "typed before the question could be read, so it does not count; press it again".to_owned(),
+            "too early, it does not count; again".to_owned(),
+            "too early".to_owned(),
+        ],
+        UnusedKey::NoAnswer(letter) => {
+            let letter = terminal_safe_line(&letter.to_string());
+            vec![format!("`{letter}` is none of the answers above"), format!("`{letter}` is no answer")]
+        }
+        UnusedKey::NotRead => {
+            vec!["v shows all of it first; then it can be allowed".to_owned(), "v shows it first".to_owned()]
+        }
+    }
+}
+
 /// The texts to choose from, the longest first.
 fn hint(app: &App) -> Option<Vec<String>> {
     if app.is_quit_armed() {
@@ -246,6 +265,7 @@ fn hint(app: &App) -> Option<Vec<String>> {
             const KEYS: &str = "↑↓ move · o open · r read · y copy · Esc";
             Some(vec![format!("{KEYS} back to the input"), KEYS.to_owned()])
         }
-        InputMode::Permission | InputMode::DenyMessage | InputMode::Find | InputMode::Write => None,
+        InputMode::Permission => app.permission_prompt.unused_key().map(unused_key),
+        InputMode::DenyMessage | InputMode::Find | InputMode::Write => None,
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use aside_core::block::{Block, Text};
 use aside_core::event::Usage;
 use aside_core::message::{Message, Role};
+use aside_core::permission_question::QuestionKind;
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 use aside_front::{
@@ -63,6 +64,32 @@ fn t9_model_and_tool_text_is_never_executed_by_the_terminal() {
         }
         assert!(term.screen().contains("abcde"), "the words themselves stay");
         term.control('r');
+    }
+}
+
+#[test]
+fn t9_a_key_that_does_not_answer_a_question_says_why() {
+    #[rustfmt::skip]
+    let cases = [
+        (80, "typed before the question could be read, so it does not count; press it again", "`x` is none of the answers above"),
+        (40, "too early, it does not count; again", "`x` is none of the answers above"),
+    ];
+    for kind in [QuestionKind::Permission, QuestionKind::Undo] {
+        for (width, too_early, no_answer) in cases {
+            let mut term = TestTerminal::new(width, 20);
+            let Update::QuestionAsked(mut asked) = question(1, None) else { unreachable!() };
+            asked.about.kind = kind;
+            term.update(Update::QuestionAsked(asked));
+            let status = |term: &mut TestTerminal| term.rows().pop().unwrap();
+            assert_eq!(status(&mut term), "acme/deep · 0/200k", "{kind:?}");
+            term.key(KeyCode::Char('y'));
+            assert_eq!((status(&mut term).as_str(), term.sent.len()), (too_early, 0), "{kind:?}");
+            term.advance(600);
+            term.key(KeyCode::Char('x'));
+            assert_eq!(status(&mut term), no_answer, "{kind:?}");
+            term.key(KeyCode::Char('y'));
+            assert_eq!((status(&mut term).as_str(), term.sent.len()), ("acme/deep · 0/200k", 1), "{kind:?}");
+        }
     }
 }
 

@@ -98,6 +98,19 @@ fn t21_no_leaves_the_files_and_esc_undoes_nothing() {
 }
 
 #[test]
+fn t21_what_is_typed_before_the_question_could_be_read_does_not_answer_it() {
+    let (folder, _provider, mut terminal) = changed("undo-early");
+    // In one piece, so that the letter is there before the question.
+    terminal.keys("/undo\ry");
+    terminal.see("undo: put 2 files back too");
+    terminal.keys("y");
+    terminal.see("it does not count; press it again");
+    assert!(folder.has("new.txt") && terminal.shows("y the files too"), "{}", terminal.picture());
+    answer(&mut terminal, "y");
+    terminal.see("undone: \"change it\"");
+}
+
+#[test]
 fn t21_diff_shows_what_the_session_changed() {
     let (_folder, _provider, mut terminal) = changed("diff");
     terminal.enter("/diff");
