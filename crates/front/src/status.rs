@@ -101,6 +101,9 @@ impl std::fmt::Display for CostSoFar {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CompletionLists {
     pub models: Vec<String>,
+    /// Those of them whose provider has no key.
+    #[serde(default)]
+    pub models_without_key: Vec<String>,
     pub profiles: Vec<String>,
     pub files: Vec<String>,
     pub sessions: Vec<SessionCompletion>,

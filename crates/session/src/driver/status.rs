@@ -66,8 +66,8 @@ impl Driver {
         // Models that can be used come first.
         let (with_key, without_key): (Vec<&Dialect>, Vec<&Dialect>) =
             dialects.iter().partition(|dialect| self.active.has_key(dialect));
-        let (with_key, without_key) =
-            (with_key.into_iter().filter_map(preset), without_key.into_iter().filter_map(preset));
+        let with_key = with_key.into_iter().filter_map(preset);
+        let models_without_key: Vec<String> = without_key.into_iter().filter_map(preset).collect();
         let (store, config) = (self.store.clone(), self.active.user_folders.config.clone());
         let folder = self.active.folder.clone();
         let root = stored_session::session_folder(&folder).root;
@@ -85,7 +85,14 @@ impl Driver {
             })
         });
         Ok(CompletionLists {
-            models: self.active.configured_models().chain(with_key).chain(simulated).chain(without_key).collect(),
+            models: self
+                .active
+                .configured_models()
+                .chain(with_key)
+                .chain(simulated)
+                .chain(models_without_key.iter().cloned())
+                .collect(),
+            models_without_key,
             efforts: self.active.efforts.clone(),
             tools: self.tool_names(),
             rules: self.forgettable_rules(),

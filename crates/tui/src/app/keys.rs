@@ -12,6 +12,7 @@ use crate::bindings::KeyAction;
 use crate::input::editor::KeyHandled;
 use crate::transcript::item::TranscriptItem;
 use crate::transcript::{HitPart, RowHit};
+use crate::view::MAX_OPTIONS;
 use crate::view::reader::{ReaderOutcome, ReaderView};
 use aside_front::slash_commands::LocalCommand;
 use aside_front::{Command, TerminalAction};
@@ -42,6 +43,9 @@ impl App {
             return self.control_c();
         }
         self.quit_armed_at = None;
+        if self.mode() == InputMode::Write && self.composer.picker_key(key, MAX_OPTIONS - 1) == KeyHandled::Yes {
+            return Vec::new();
+        }
         if let Some(commands) = self.global_action(action, key) {
             return commands;
         }

@@ -5,6 +5,9 @@ use aside_core::settings::{self, SettingKey};
 use aside_front::slash_commands::{COMMANDS, argument_words};
 use aside_front::{CompletionLists, OwnCommand, SessionCompletion};
 
+/// Commands whose argument is chosen from a list, which opens without one.
+const PICKERS: [&str; 4] = ["model", "effort", "resume", "theme"];
+
 /// More than there are models or sessions to choose from.
 const MAX_OPTIONS: usize = 500;
 
@@ -16,6 +19,8 @@ pub struct CompletionPopup {
     pub selected: usize,
     /// The user moved the selection.
     pub is_moved: bool,
+    /// The values of one of the commands that open a list.
+    pub is_picker: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +46,12 @@ impl CompletionPopup {
         }
     }
 
+    /// Moves by a page, or to an end, and stops there.
+    pub fn jump_by(&mut self, by: isize) {
+        self.is_moved = true;
+        self.selected = self.selected.saturating_add_signed(by).min(self.options.len().saturating_sub(1));
+    }
+
     /// Selects this value. Returns false if it is not in the list.
     pub fn select(&mut self, text: &str) -> bool {
         let at = self.options.iter().position(|option| option.text == text);
@@ -54,7 +65,7 @@ impl CompletionPopup {
 }
 
 /// The completions for the text before the cursor; `None` if nothing matches or the word is already
-/// complete.
+/// complete. The list of a picker stays open without a match.
 pub fn popup(text: &str, cursor: usize, lists: &CompletionLists) -> Option<CompletionPopup> {
     let head = text.get(..cursor)?;
     let (from, options) = match head.strip_prefix(['/', ':']) {
@@ -65,13 +76,18 @@ pub fn popup(text: &str, cursor: usize, lists: &CompletionLists) -> Option<Compl
         _ => mention(head, &lists.files)?,
     };
     let typed = head.get(from..)?;
+    let is_picker = PICKERS.iter().any(|name| {
+        head.strip_prefix(['/', ':']).and_then(|line| line.strip_prefix(name)).is_some_and(|rest| rest.starts_with(' '))
+    });
+    let stays_open = is_picker && !typed.trim().is_empty();
     let is_done = options.iter().any(|option| option.text.trim_end() == typed);
     let selected = match head.starts_with("/resume ") {
         // The newest session is nearest to the input.
         true => options.len().saturating_sub(1),
         false => 0,
     };
-    (!options.is_empty() && !is_done).then_some(CompletionPopup { from, options, selected, is_moved: false })
+    let is_open = !is_done && (stays_open || !options.is_empty());
+    is_open.then_some(CompletionPopup { from, options, selected, is_moved: false, is_picker })
 }
 
 fn commands(typed: &str, own: &[OwnCommand]) -> Vec<Completion> {
@@ -94,7 +110,11 @@ fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (us
             (at, settings::complete(&joined).into_iter().map(setting).collect())
         }
         "unset" => (at, settings::complete(typed).into_iter().map(setting).collect()),
-        "model" => (at, plain(matching_models(&lists.models, typed))),
+        "model" => {
+            let about = |name: &String| if lists.models_without_key.contains(name) { "no key" } else { "" };
+            let models = matching_models(&lists.models, typed).into_iter();
+            (at, models.map(|name| Completion::new(name.clone(), about(&name).to_owned())).collect())
+        }
         "effort" => (at, plain(with_prefix(&words(&lists.efforts), typed))),
         "resume" => (at, matching_sessions(&lists.sessions, typed)),
         "tools" | "permissions" => match typed.split_once(' ') {
@@ -198,6 +218,7 @@ mod tests {
         let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let lists = CompletionLists {
             models: words(&["acme/small", "other/acme"]),
+            models_without_key: Vec::new(),
             profiles: words(&["work"]),
             files: words(&["src/lib.rs", "README.md"]),
             sessions: vec![SessionCompletion { name: "k3f9".into(), about: "Parsing headers".into(), folder: None }],

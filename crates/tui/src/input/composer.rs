@@ -13,7 +13,10 @@ use std::collections::HashSet;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct CurrentValues {
     pub model: String,
+    /// The level that is set; without a setting, the one that is sent.
     pub effort: Option<String>,
+    /// The level is what the model gets without a setting.
+    pub is_default_effort: bool,
     pub theme: String,
 }
 
@@ -24,8 +27,16 @@ impl CurrentValues {
         CurrentValues {
             model: status.model.clone(),
             effort: status.effort.clone().or_else(sent),
+            is_default_effort: status.effort.is_none(),
             theme: status.screen.theme.to_string(),
         }
+    }
+
+    /// What is known of a value that this command line could choose.
+    pub fn label(&self, line: &str, value: &str) -> Option<&'static str> {
+        let is_effort = line.get(1..).is_some_and(|line| line.starts_with("effort "));
+        let label = if is_effort && self.is_default_effort { "default" } else { "current" };
+        (self.for_line(line)? == value).then_some(label)
     }
 
     /// The current value of what this command line changes.
@@ -57,6 +68,10 @@ impl Composer {
         Composer { lists, history: PromptHistory::new(sent), ..Composer::default() }
     }
 
+    pub fn current(&self) -> &CurrentValues {
+        &self.current
+    }
+
     pub fn lists(&self) -> &CompletionLists {
         &self.lists
     }
@@ -80,7 +95,8 @@ impl Composer {
     /// Adds models that can be used now. They come first, and a list that is open shows them.
     pub fn set_live_models(&mut self, models: Vec<String>) {
         // A list that closed because nothing matched opens again; one that the user closed does not.
-        let matched = completion::popup(self.editor.raw(), self.editor.cursor(), &self.lists).is_some();
+        let found = completion::popup(self.editor.raw(), self.editor.cursor(), &self.lists);
+        let matched = found.is_some_and(|popup| !popup.options.is_empty());
         let is_wanted = self.popup.is_some() || !matched;
         self.live_models = models;
         self.add_live_models();
@@ -171,10 +187,31 @@ impl Composer {
         text.starts_with(['/', ':']) && !text.ends_with(' ')
     }
 
+    /// Pages and ends of the list of a picker, before these keys scroll the conversation or move the cursor.
+    pub fn picker_key(&mut self, key: KeyEvent, page: usize) -> KeyHandled {
+        let Some(popup) = self.popup.as_mut().filter(|popup| popup.is_picker && key.modifiers.is_empty()) else {
+            return KeyHandled::No;
+        };
+        let page = isize::try_from(page).unwrap_or(isize::MAX);
+        match key.code {
+            KeyCode::PageUp => popup.jump_by(-page),
+            KeyCode::PageDown => popup.jump_by(page),
+            KeyCode::Home => popup.jump_by(isize::MIN),
+            KeyCode::End => popup.jump_by(isize::MAX),
+            _ => return KeyHandled::No,
+        }
+        KeyHandled::Yes
+    }
+
     /// Lets the completion popup handle a key first.
     pub fn popup_key(&mut self, key: KeyEvent) -> KeyHandled {
         let Some(popup) = &mut self.popup else { return KeyHandled::No };
         match key.code {
+            // Nothing matches: what was typed is sent as it is.
+            KeyCode::Enter if popup.options.is_empty() => {
+                self.popup = None;
+                return KeyHandled::No;
+            }
             KeyCode::Up => popup.move_by(-1),
             KeyCode::Down => popup.move_by(1),
             KeyCode::Esc => {

@@ -13,13 +13,14 @@ use super::Cursor;
 use crate::app::{App, InputMode};
 use crate::input::completion::Completion;
 use crate::paint::{clear, paint_row};
-use crate::text::wrap::ellipsize;
+use crate::text::wrap::{ellipsize, first_that_fits};
 use crate::text::{Row, RowBackground, Span, TextRole, width_of};
 
 const MAX_ROWS: usize = 10;
 const PROMPT: &str = "❯ ";
 const PROMPT_WIDTH: usize = 2;
-const MAX_OPTIONS: usize = 8;
+/// How many rows of a list are visible.
+pub(crate) const MAX_OPTIONS: usize = 8;
 
 /// The width of the editor's text on a screen of this width.
 pub(crate) fn text_width(width: u16) -> usize {
@@ -100,7 +101,15 @@ fn shell_hint(app: &App, room: usize) -> Option<String> {
 
 /// How far the user is in a list that does not fit.
 fn popup_hint(app: &App) -> Option<String> {
-    let popup = app.composer.popup.as_ref().filter(|popup| popup.options.len() > MAX_OPTIONS)?;
+    let popup = app.composer.popup.as_ref()?;
+    if app.composer.editor.raw().get(1..).is_some_and(|line| line.trim_end() == "effort")
+        && app.composer.current().effort.is_none()
+    {
+        return Some("none set: the provider chooses".to_owned());
+    }
+    if popup.options.len() <= MAX_OPTIONS {
+        return None;
+    }
     Some(format!("{} of {} · type to filter", popup.selected + 1, popup.options.len()))
 }
 
@@ -124,10 +133,12 @@ fn placeholder(app: &App, room: usize) -> Cow<'static, str> {
 }
 
 /// What is known of an option, as much as fits. A folder is known by its last part.
-fn described(option: &Completion, is_current: bool, room: usize) -> String {
-    let doc = match (is_current, option.doc.is_empty()) {
-        (true, true) => "current".to_owned(),
-        (true, false) | (false, _) => terminal_safe_line(&option.doc),
+fn described(option: &Completion, label: Option<&'static str>, room: usize) -> String {
+    let doc = terminal_safe_line(&option.doc);
+    let doc = match label {
+        Some(label) if doc.is_empty() => label.to_owned(),
+        Some(label) => format!("{label} · {doc}"),
+        None => doc,
     };
     let Some(folder) = option.folder.as_deref().map(terminal_safe_line) else { return ellipsize(&doc, room) };
     let whole = format!("{doc} · in {folder}");
@@ -139,22 +150,25 @@ fn described(option: &Completion, is_current: bool, room: usize) -> String {
     format!("{}{place}", ellipsize(&doc, room.saturating_sub(width_of(&place))))
 }
 
-/// Whether choosing this value would change nothing.
-fn is_current(app: &App, value: &str) -> bool {
-    let line = app.composer.editor.raw();
-    let status = &app.status;
-    match line.split_once(' ').map(|(command, _)| command.trim_start_matches(['/', ':'])) {
-        Some("model") => status.model == value,
-        Some("effort") => status.effort.as_deref() == Some(value),
-        Some("theme") => status.screen.theme.to_string() == value,
-        Some(_) | None => false,
-    }
+/// Says that no value matches what was typed, and how to see the others again.
+fn draw_no_match(app: &App, area: Rect, buffer: &mut Buffer) {
+    let texts =
+        ["no match · Backspace shows more again · Esc closes the list", "no match · Backspace, Esc", "no match"]
+            .map(|text| format!("  {text}"));
+    let text = first_that_fits(&texts, usize::from(area.width));
+    let line = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
+    clear(buffer, line);
+    let row = Row::new(vec![Span::new(TextRole::Muted, text)]).with_background(RowBackground::User);
+    paint_row(buffer, line, 0, &row, None, &app.theme);
 }
 
 /// The completion popup covers the last rows of the transcript.
 pub(crate) fn draw_popup(app: &App, area: Rect, buffer: &mut Buffer) {
     let Some(popup) = app.composer.popup.as_ref().filter(|_| app.mode() == InputMode::Write) else { return };
     let most = MAX_OPTIONS.min(usize::from(area.height));
+    if popup.options.is_empty() {
+        return draw_no_match(app, area, buffer);
+    }
     let count = popup.options.len().min(most);
     let from = (popup.selected + 1).saturating_sub(count);
     let widest = popup.options.iter().map(|option| width_of(&terminal_safe_line(&option.text))).max().unwrap_or(0);
@@ -163,7 +177,8 @@ pub(crate) fn draw_popup(app: &App, area: Rect, buffer: &mut Buffer) {
         let selected = index == popup.selected;
         let name = ellipsize(&terminal_safe_line(&option.text), width.saturating_sub(2));
         let pad = " ".repeat(widest.saturating_sub(width_of(&name)) + 2);
-        let doc = described(option, is_current(app, &option.text), width.saturating_sub(widest + 4));
+        let label = app.composer.current().label(app.composer.editor.raw(), &option.text);
+        let doc = described(option, label, width.saturating_sub(widest + 4));
         let mark = if selected { "› " } else { "  " };
         let role = if selected { TextRole::Accent } else { TextRole::Plain };
         let row = Row::new(vec![

@@ -1,7 +1,7 @@
 //! Draws the screen.
 
 mod input;
-pub(crate) use input::text_width;
+pub(crate) use input::{MAX_OPTIONS, text_width};
 mod permission_prompt;
 pub mod reader;
 pub mod status;

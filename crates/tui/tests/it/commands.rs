@@ -229,7 +229,7 @@ fn t19_lists_open_with_the_current_value_selected() {
     #[rustfmt::skip]
     let cases = [
         ("a model further down",  &status,     "/model",  "› acme/deep-15  current"),
-        ("the effort that is sent", &status,   "/effort", "› medium"),
+        ("the effort that is sent", &status,   "/effort", "› medium  default"),
         ("the effort that is set", &set_effort, "/effort", "› high    current"),
         ("the theme",             &status,     "/theme",  "› light  current"),
     ];
@@ -247,6 +247,55 @@ fn t19_lists_open_with_the_current_value_selected() {
             let selected = |term: &mut TestTerminal| term.rows().into_iter().find(|row| row.starts_with('›'));
             assert_eq!(selected(&mut term).as_deref(), Some(expected), "{name}, typed: {is_typed}\n{}", term.screen());
         }
+    }
+}
+
+#[test]
+fn t19_keys_for_pages_and_ends_move_in_the_list_and_a_model_without_a_key_is_marked() {
+    let mut term = TestTerminal::new(60, 20);
+    let models: Vec<String> = (1..=20).map(|number| format!("acme/deep-{number}")).collect();
+    let lists = CompletionLists { models_without_key: models[19..].to_vec(), models, ..CompletionLists::default() };
+    term.update(Update::CompletionLists(Box::new(lists)));
+    term.line("/model");
+    let selected = |term: &mut TestTerminal| term.rows().into_iter().find(|row| row.starts_with('›')).unwrap();
+    #[rustfmt::skip]
+    let cases = [
+        (KeyCode::PageDown, "› acme/deep-8"),
+        (KeyCode::PageDown, "› acme/deep-15"),
+        (KeyCode::PageUp,   "› acme/deep-8"),
+        (KeyCode::End,      "› acme/deep-20  no key"),
+        (KeyCode::PageDown, "› acme/deep-20  no key"),
+        (KeyCode::Home,     "› acme/deep-1"),
+        (KeyCode::PageUp,   "› acme/deep-1"),
+    ];
+    for (key, expected) in cases {
+        term.key(key);
+        assert_eq!(selected(&mut term), expected, "{key:?}\n{}", term.screen());
+    }
+}
+
+#[test]
+fn t19_a_filter_without_a_match_says_so_and_can_be_widened_or_closed() {
+    for (width, expected) in
+        [(80, "  no match · Backspace shows more again · Esc closes the list"), (40, "  no match · Backspace, Esc")]
+    {
+        let mut term = TestTerminal::new(width, 20);
+        let efforts = ["low", "medium"].map(str::to_owned).to_vec();
+        term.update(Update::Status(Box::new(Status { model: "acme/deep".into(), efforts, ..Status::default() })));
+        term.line("/effort");
+        assert!(term.screen().contains("─ none set: the provider chooses"), "{}", term.screen());
+        term.type_text("x");
+        assert!(term.rows().contains(&expected.to_owned()), "{}", term.screen());
+        term.key(KeyCode::Backspace);
+        assert!(term.rows().iter().any(|row| row.starts_with("› low")), "{}", term.screen());
+        term.type_text("x");
+        term.key(KeyCode::Esc);
+        assert!(!term.screen().contains("no match") && !term.screen().contains("/effort"), "{}", term.screen());
+        // What the list lacks can still be sent.
+        term.type_text("/model local/new");
+        assert!(term.screen().contains("no match"), "{}", term.screen());
+        term.key(KeyCode::Enter);
+        assert_eq!(term.sent, [Command::Model(Some("local/new".into()))]);
     }
 }
 
