@@ -94,9 +94,11 @@ fn any_width_shows_the_whole_body() {
 #[test]
 fn the_coverage_of_an_answer_is_one_short_line() {
     let rendered = |text: &str| render(&command(text), QuestionLayout { width: Some(80), rows: Some(9) });
-    assert_eq!(rendered("make").covers.as_deref(), Some("s and p also allow `shell:make`"));
+    assert_eq!(rendered("make").covers.as_deref(), Some("s and p: aside will not ask again about `shell:make`"));
+    let narrow = render(&command("make"), QuestionLayout { width: Some(40), rows: Some(9) });
+    assert_eq!(narrow.covers.as_deref(), Some("s, p: always allow `shell:make`"));
     let fake = format!("touch made; : '{}shell: git status'", " ".repeat(2000));
-    assert_eq!(rendered(&fake).covers.as_deref(), Some("s and p also allow exactly this"));
+    assert_eq!(rendered(&fake).covers.as_deref(), Some("s, p: always allow exactly this"));
     assert_eq!(rendered("make \u{200b}").covers, None);
 }
 

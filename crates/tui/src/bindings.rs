@@ -31,7 +31,7 @@ pub struct ActionEntry {
 }
 
 actions! {
-    Send, "send", ["enter"], "send; during a turn, the message goes in after the current step";
+    Send, "send", ["enter"], "send; during a turn, the message is sent after the current step";
     Queue, "queue", ["ctrl+q"], "send after the turn";
     NewLine, "new_line", ["alt+enter", "shift+enter", "ctrl+j"], "insert a new line";
     Stop, "stop", ["esc"], "stop the turn, and keep what was received";

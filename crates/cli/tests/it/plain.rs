@@ -89,7 +89,12 @@ fn t13_permission_questions_are_answered_with_lines() {
     let (code, said) = talk(&config, "sim: tool-loop 2\ny\nhello\n");
     assert_eq!(code, 0);
     assert_eq!(said.matches("Question: list: .").count(), 2, "{said}");
-    assert!(said.contains("Tool: list\nQuestion: list: .\ns and p also allow `list`\nAnswer y: yes, once."), "{said}");
+    assert!(
+        said.contains(
+            "Tool: list\nQuestion: list: .\ns and p: aside will not ask again about `list`\nAnswer y: yes, once."
+        ),
+        "{said}"
+    );
     assert!(said.contains("\nYou: y\nTool done: "), "{said}");
     // The line after the second question is not an answer: it stays a prompt.
     assert!(said.contains("You: hello\nDenied.\n"), "{said}");

@@ -112,9 +112,11 @@ pub fn render(question: &PermissionQuestion, layout: QuestionLayout) -> Rendered
 /// the question off the screen and imitate another one.
 fn covers(question: &PermissionQuestion, width: Option<usize>) -> Option<String> {
     let covers = question.rememberable_scope()?;
-    let line = format!("s and p also allow `{covers}`");
-    let is_short = covers.chars().count() <= LONGEST_COVER && truncated(&line, width) == line;
-    Some(if is_short { line } else { truncated("s and p also allow exactly this", width) })
+    let lines =
+        [format!("s and p: aside will not ask again about `{covers}`"), format!("s, p: always allow `{covers}`")];
+    let is_short = |line: &String| covers.chars().count() <= LONGEST_COVER && truncated(line, width) == *line;
+    let whole = lines.into_iter().find(is_short);
+    Some(whole.unwrap_or_else(|| truncated("s, p: always allow exactly this", width)))
 }
 
 /// Longer ones are not repeated, since the question shows them.

@@ -30,7 +30,7 @@ use crate::input::composer::{Composer, CurrentValues};
 use crate::text::highlight_jobs::HighlightResult;
 use crate::theme::Theme;
 use crate::token_estimate::TokenRate;
-use crate::transcript::Transcript;
+use crate::transcript::{HintKeys, Transcript};
 use crate::view::reader::ReaderView;
 use aside_front::{Command, CompletionLists, MouseMode, Sending, Status, Update};
 use attention::Attention;
@@ -126,6 +126,8 @@ impl App {
         let Setup { theme, status, lists, sent } = setup;
         let mut transcript = Transcript::new(status.view);
         transcript.set_prose_width(status.screen.prose_width);
+        let bindings = Bindings::default();
+        transcript.set_hint_keys(HintKeys::of(&bindings));
         let mut composer = Composer::new(lists, sent);
         composer.set_current(CurrentValues::of(&status));
         App {
@@ -137,7 +139,7 @@ impl App {
             theme: theme.chosen(status.screen.theme),
             detected_theme: theme,
             status,
-            bindings: Bindings::default(),
+            bindings,
             queue: VecDeque::new(),
             steering: VecDeque::new(),
             permission_prompt: PermissionPrompt::default(),
@@ -161,6 +163,7 @@ impl App {
 
     /// Replaces the default key bindings.
     pub fn bind(&mut self, bindings: Bindings) {
+        self.transcript.set_hint_keys(HintKeys::of(&bindings));
         self.bindings = bindings;
     }
 

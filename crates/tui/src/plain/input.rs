@@ -157,7 +157,7 @@ impl PlainSession {
         }
         match (self.source, self.turn) {
             (InputSource::Terminal, PlainTurn::Running) => {
-                self.output.line("It goes in after this step.");
+                self.output.line("The model gets it after this step, the reply and its tools.");
                 return vec![Command::Steer(text)];
             }
             (InputSource::Terminal, PlainTurn::Idle | PlainTurn::Stopping) => {

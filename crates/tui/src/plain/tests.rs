@@ -203,7 +203,7 @@ fn t13_tools_and_questions_are_printed_as_lines() {
         Question: edit: src/a.rs
         │ -old
         │ +new
-        s and p also allow `edit src/*`
+        s and p: aside will not ask again about `edit src/*`
         Answer y: yes, once. s: yes for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
         Allow? Answer y: yes, once. s: yes for this session. p: for this project. n: no. n and a message: no, and the message goes to the model.
         Allow? Denied.
@@ -293,7 +293,7 @@ fn t10_ctrl_c_stops_the_turn_and_twice_at_the_prompt_quits() {
     let not_steered = Update::NotSteered { text: "and then this".into(), error: None };
     session.update([Update::TurnEnded(TurnEnd::Interrupted), not_steered, Update::Ready]);
     session.check(&expect![[r#"
-        It goes in after this step.
+        The model gets it after this step, the reply and its tools.
         Answer:
         The answ
         Interrupted. What came is kept.

@@ -112,7 +112,7 @@ fn find_in_item(
     context: &RenderContext,
     found: &mut Vec<FoundRow>,
 ) {
-    let header = item.header(context, false);
+    let header = item.header(context, None);
     let above = gap + usize::from(header.is_some());
     let mut position = |section: usize, row: usize| {
         found.push(FoundRow(ScrollPos { at: SectionId { item: index, section }, row }));

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use aside_core::settings::ThinkingDisplay;
 
-use super::RenderContext;
 use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::thinking::{FoldChoice, ThinkingBlock, ThinkingShape};
 use super::tool::{ToolBlock, ToolShape};
 use super::user_prompt::UserPrompt;
+use super::{OpenHint, RenderContext};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::{BaseStyle, LazyText, MarkdownView, Row, SectionRows, Span, TextRole};
 
@@ -165,7 +165,7 @@ impl TranscriptItem {
         self.has_header() && folded
     }
 
-    pub fn header(&self, context: &RenderContext, hint: bool) -> Option<Row> {
+    pub fn header(&self, context: &RenderContext, hint: Option<&OpenHint>) -> Option<Row> {
         match self {
             TranscriptItem::Thinking(thinking) => Some(thinking.header(context, hint)),
             TranscriptItem::Tool(tool) => Some(tool.header(context)),
@@ -206,12 +206,12 @@ impl TranscriptItem {
         let prose = width.min(context.prose_width);
         let style = BaseStyle::TEXT.with_prose_width(context.prose_width);
         match self {
-            TranscriptItem::User(prompt) => SectionRows::of(prompt.body(prose)),
-            TranscriptItem::Notice(plain) => SectionRows::of(plain.body(prose, Extent::All)),
+            TranscriptItem::User(prompt) => SectionRows::of(prompt.body(prose, context.keys)),
+            TranscriptItem::Notice(plain) => SectionRows::of(plain.body(prose, Extent::All, context.keys)),
             TranscriptItem::Text(text) => text.section(section, width, style),
             TranscriptItem::Output(doc) => SectionRows::of(doc.body(width, style)),
             TranscriptItem::Thinking(thinking) => thinking.body(section, width, context),
-            TranscriptItem::Tool(tool) => SectionRows::of(tool.body(width)),
+            TranscriptItem::Tool(tool) => SectionRows::of(tool.body(width, context.keys)),
         }
     }
 

@@ -4,6 +4,7 @@
 mod command_output;
 pub mod diff;
 pub(crate) mod find;
+mod fold_hint;
 mod from_history;
 mod from_updates;
 pub mod item;
@@ -30,6 +31,7 @@ use crate::text::{HighlightedRows, Row, RowBackground, Span, TextRole};
 use crate::theme::{Motion, Theme};
 pub(crate) use command_output::{escape_markdown, output_markdown};
 use find::MarkedWords;
+pub use fold_hint::{HintKeys, OpenHint};
 pub use from_updates::StartedCall;
 pub(crate) use from_updates::{notice_text, turn_end_notice};
 use item::{ItemFold, TranscriptItem};
@@ -49,6 +51,7 @@ pub struct RenderContext {
     pub motion: Motion,
     /// The widest line of prose, in columns.
     pub prose_width: usize,
+    pub keys: HintKeys,
 }
 
 impl RenderContext {
@@ -100,6 +103,7 @@ pub struct Transcript {
     unrecorded_prompts: usize,
     now: Option<Time>,
     prose_width: usize,
+    keys: HintKeys,
     marked: MarkedWords,
     /// The block that was opened to show a match, and its fold before.
     opened_by_find: Option<(usize, ItemFold)>,
@@ -165,6 +169,7 @@ impl Transcript {
             unrecorded_prompts: 0,
             now: None,
             prose_width: usize::MAX,
+            keys: HintKeys::default(),
             marked: MarkedWords::default(),
             opened_by_find: None,
             request_notes: Vec::new(),
@@ -279,8 +284,31 @@ impl Transcript {
         self.items.push(item);
     }
 
+    /// The keys that hints name.
+    pub fn set_hint_keys(&mut self, keys: HintKeys) {
+        self.keys = keys;
+    }
+
+    /// The width of the hint that leads to the end, on a screen of this width.
+    pub(crate) fn end_hint_width(&self, bottom_hint: BottomHint, width: usize) -> usize {
+        crate::text::width_of(&self.keys.end_hint(bottom_hint, width))
+    }
+
+    /// How to open this block.
+    fn open_hint(&self, index: usize) -> OpenHint {
+        let last = self.items.iter().rposition(|item| item.can_fold() && !item.is_hidden(self.view));
+        self.keys.to_open(last == Some(index))
+    }
+
     pub fn render_context(&self, motion: Motion) -> RenderContext {
-        RenderContext { width: self.size.0, view: self.view, now: self.now, motion, prose_width: self.prose_width }
+        RenderContext {
+            width: self.size.0,
+            view: self.view,
+            now: self.now,
+            motion,
+            prose_width: self.prose_width,
+            keys: self.keys,
+        }
     }
 
     pub fn draw(&mut self, area: Rect, buffer: &mut Buffer, theme: &Theme, bottom_hint: BottomHint) {
@@ -302,7 +330,7 @@ impl Transcript {
         }
         self.draw_sticky(area, &context, theme, buffer);
         let has_hint = !self.follow && height > 0 && self.bottom(&context) > self.top;
-        self.hint = has_hint.then(|| draw_hint(area, buffer, theme, bottom_hint));
+        self.hint = has_hint.then(|| draw_hint(area, buffer, theme, &self.keys.end_hint(bottom_hint, width)));
         self.forget_all_but(seen);
     }
 
@@ -344,11 +372,13 @@ impl Transcript {
             if self.hint_item.is_none() && item.is_folded_thinking(context.view) {
                 self.hint_item = Some(index);
             }
+            let hint = (self.hint_item == Some(index)).then(|| self.open_hint(index));
+            let Some(item) = self.items.get(index) else { return };
             for _ in 0..gap {
                 used.row(&mut skip, |_, _| ());
             }
             let header = item
-                .header(context, self.hint_item == Some(index))
+                .header(context, hint.as_ref())
                 .map(|row| if self.focus == Some(index) { row.with_background(RowBackground::Selected) } else { row });
             let hits = &mut self.hits;
             if let Some(header) = &header {
@@ -358,10 +388,11 @@ impl Transcript {
                 });
             }
         }
+        let Some(item) = self.items.get_mut(index) else { return };
         let is_last = section + 1 == item.sections(context.view);
         let footer = if is_last { item.footer(context) } else { Vec::new() };
         let has_row_header = item.has_row_as_header();
-        let before = if section == 0 { gap + usize::from(item.header(context, false).is_some()) } else { 0 };
+        let before = if section == 0 { gap + usize::from(item.header(context, None).is_some()) } else { 0 };
         let body = item.body(section, context);
         let marked = self.marked.results(body.body.rows, context.width);
         let blank = usize::from(body.blank.is_some());
@@ -401,7 +432,7 @@ impl Transcript {
         if !is_above || shown < MIN_ROWS_BELOW_STICKY {
             return;
         }
-        let header = self.items.get(index).and_then(|item| item.header(context, false));
+        let header = self.items.get(index).and_then(|item| item.header(context, None));
         if let Some(header) = header {
             let first = Rect { height: 1, ..area };
             clear(buffer, first);
@@ -463,11 +494,7 @@ impl PaintedArea {
 }
 
 /// Returns where it is drawn.
-fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme, bottom_hint: BottomHint) -> Rect {
-    let text = match bottom_hint {
-        BottomHint::Live => " ↓ live ",
-        BottomHint::End => " ↓ end ",
-    };
+fn draw_hint(area: Rect, buffer: &mut Buffer, theme: &Theme, text: &str) -> Rect {
     let width = (crate::text::width_of(text) as u16).min(area.width);
     let last = Rect { x: area.right() - width, y: area.bottom() - 1, width, height: 1 };
     // On the line below, it covers no text.

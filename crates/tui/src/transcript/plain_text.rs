@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use aside_core::terminal_text::terminal_safe;
 
-use super::diff;
+use super::{HintKeys, diff};
 use crate::text::highlight_jobs::{CodeBlock, HighlightId, HighlightJob, HighlightResult, Highlights};
-use crate::text::{Break, FontStyle, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, wrap};
+use crate::text::{Break, FontStyle, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
 use aside_front::diff_lines::has_diff;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,18 +119,18 @@ impl PlainText {
     }
 
     pub fn rows(&mut self, width: usize) -> &[Row] {
-        self.body(width, Extent::All).rows
+        self.body(width, Extent::All, HintKeys::default()).rows
     }
 
-    pub fn body(&mut self, width: usize, extent: Extent) -> HighlightedRows<'_> {
+    pub fn body(&mut self, width: usize, extent: Extent, keys: HintKeys) -> HighlightedRows<'_> {
         let layout = match self.layout.take() {
             Some(layout) if layout.width == width && layout.extent == extent => layout,
-            Some(_) | None => self.lay_out(width, extent),
+            Some(_) | None => self.lay_out(width, extent, keys),
         };
         HighlightedRows::new(&self.layout.insert(layout).rows, &self.highlights)
     }
 
-    fn lay_out(&self, width: usize, extent: Extent) -> PlainLayout {
+    fn lay_out(&self, width: usize, extent: Extent, keys: HintKeys) -> PlainLayout {
         let kept = self.source.lines().count();
         let shown = match (extent, self.part_side) {
             (Extent::All, _) => 0..usize::MAX,
@@ -147,10 +147,13 @@ impl PlainText {
         if extent == Extent::Part && (cut || self.lines > self.part_lines) {
             let place = if self.part_side == PartSide::Last { " above" } else { "" };
             let more = match self.lines.saturating_sub(self.part_lines) {
-                0 => format!("… more of this{place} (click to expand)"),
-                1 => format!("… 1 more line{place} (click to expand)"),
-                more => format!("… {more} more lines{place} (click to expand)"),
+                0 => format!("… more of this{place}"),
+                1 => format!("… 1 more line{place}"),
+                more => format!("… {more} more lines{place}"),
             };
+            let lead = if self.kind == PlainTextKind::User { 2 } else { 0 };
+            let hint = keys.to_open(false).fitting_with_key(width.saturating_sub(width_of(&more) + 1 + lead));
+            let more = format!("{more} {hint}");
             let (margin, background) = match self.kind {
                 PlainTextKind::User => {
                     (Margin { first: vec![Span::new(TextRole::Accent, "  ")], rest: Vec::new() }, RowBackground::User)

@@ -8,8 +8,8 @@ use aside_core::block::{Thinking, ThinkingSpan as Times, Time};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::terminal_text::{TerminalFilter, terminal_safe};
 
-use super::RenderContext;
 use super::loop_notice::{self, LoopWatch};
+use super::{OpenHint, RenderContext};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
 use crate::text::{
@@ -23,6 +23,8 @@ use aside_front::thinking_title::{self, TitleReader, first_words};
 pub const TAIL_ROWS: usize = 8;
 /// How many columns of its first words a folded block shows.
 const SUMMARY_WIDTH: usize = 40;
+/// At least this much of it is shown beside a longer hint.
+const LEAST_SUMMARY: usize = 22;
 
 /// A shorter time means that the block did not stream.
 const MIN_DURATION_MS: u64 = 50;
@@ -254,8 +256,9 @@ impl ThinkingBlock {
         });
     }
 
-    pub fn header(&self, context: &RenderContext, hint: bool) -> Row {
+    pub fn header(&self, context: &RenderContext, hint: Option<&OpenHint>) -> Row {
         let shape = self.shape(context.view);
+        let hint = hint.filter(|_| shape == ThinkingShape::Header && !self.is_running());
         let arrow = if shape == ThinkingShape::Open { "▼" } else { "▶" };
         let (mark, word) = if self.is_running() { (context.spinner(), "Thinking") } else { (arrow, "Thought") };
         let mut head = format!("{mark} {word}");
@@ -289,6 +292,18 @@ impl ThinkingBlock {
             true => String::new(),
             false => self.summary_part(context.width.saturating_sub(width_of(&head) + width_of(&tail))),
         };
+        let beside = context.width.saturating_sub(width_of(&head) + width_of(&tail));
+        let hint = hint.map(|hint| {
+            // The beginning of a long summary is enough.
+            let least = width_of(&summary).min(LEAST_SUMMARY);
+            format!(" {}", hint.fitting(beside.saturating_sub(least + 1)))
+        });
+        let summary = match &hint {
+            Some(hint) if width_of(&summary) + width_of(hint) > beside => {
+                self.summary_part(beside.saturating_sub(width_of(hint)))
+            }
+            Some(_) | None => summary,
+        };
         let mut text = head;
         text.push_str(&summary);
         if context.width >= width_of(&text) + width_of(&tail) {
@@ -296,10 +311,9 @@ impl ThinkingBlock {
         }
         let text = if width_of(&text) > context.width { ellipsize(&text, context.width) } else { text };
         let mut spans = vec![Span::new(TextRole::Thinking, text)];
-        const HINT: &str = " (click to expand)";
         let used: usize = spans.iter().map(|span| width_of(&span.text)).sum();
-        if hint && shape == ThinkingShape::Header && !self.is_running() && used + HINT.len() <= context.width {
-            spans.push(Span::new(TextRole::Muted, HINT));
+        if let Some(hint) = hint.filter(|hint| used + width_of(hint) <= context.width) {
+            spans.push(Span::new(TextRole::Muted, hint));
         }
         Row::new(spans).with_background(RowBackground::Thinking)
     }

@@ -6,11 +6,11 @@ use aside_core::permission_question::escape_unsafe;
 use aside_core::terminal_text::{terminal_safe, terminal_safe_line};
 use serde_json::Value;
 
-use super::RenderContext;
 use super::diff;
 use super::partial_arguments::{LineChange, PartialArguments};
 use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::thinking::duration;
+use super::{HintKeys, RenderContext};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
 use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
@@ -364,17 +364,17 @@ impl ToolBlock {
         format!("{word}{}", ms.map(|ms| format!(" · {}", duration(ms))).unwrap_or_default())
     }
 
-    pub fn body(&mut self, width: usize) -> HighlightedRows<'_> {
+    pub fn body(&mut self, width: usize, keys: HintKeys) -> HighlightedRows<'_> {
         let extent = match self.shape() {
             ToolShape::Header => return HighlightedRows::plain(&[]),
             ToolShape::Part => Extent::Part,
             ToolShape::Open => Extent::All,
         };
         if self.choice != Some(ToolShape::Open) && self.shows_progress() {
-            return self.progress_rows(width);
+            return self.progress_rows(width, keys);
         }
         if let Some(output) = self.output.as_mut().filter(|output| !output.is_blank()) {
-            return output.body(width, extent);
+            return output.body(width, extent, keys);
         }
         let stale =
             self.arguments_text.as_ref().is_some_and(|arguments_text| arguments_text.source() != self.arguments);
@@ -382,15 +382,17 @@ impl ToolBlock {
             self.arguments_text = None;
         }
         let arguments = &self.arguments;
-        self.arguments_text
-            .get_or_insert_with(|| PlainText::new(arguments, PlainTextKind::Output))
-            .body(width, Extent::All)
+        self.arguments_text.get_or_insert_with(|| PlainText::new(arguments, PlainTextKind::Output)).body(
+            width,
+            Extent::All,
+            keys,
+        )
     }
 
     /// The newest lines of the arguments or of the output.
-    fn progress_rows(&mut self, width: usize) -> HighlightedRows<'_> {
+    fn progress_rows(&mut self, width: usize, keys: HintKeys) -> HighlightedRows<'_> {
         if let (CallState::Running, Some((live, _))) = (self.state, &mut self.live) {
-            return live.body(width, Extent::All);
+            return live.body(width, Extent::All, keys);
         }
         self.streamed_rows.clear();
         if let Some(partial) = &self.partial {

@@ -1,5 +1,6 @@
 //! The user's prompt. A large paste shows only its first lines.
 
+use super::HintKeys;
 use super::plain_text::{Extent, PlainText, PlainTextKind};
 use crate::text::HighlightedRows;
 
@@ -43,9 +44,9 @@ impl UserPrompt {
         std::mem::replace(&mut self.extent, extent)
     }
 
-    pub fn body(&mut self, width: usize) -> HighlightedRows<'_> {
+    pub fn body(&mut self, width: usize, keys: HintKeys) -> HighlightedRows<'_> {
         let extent = if self.is_partial() { Extent::Part } else { Extent::All };
-        self.text.body(width, extent)
+        self.text.body(width, extent, keys)
     }
 
     pub fn forget_rows(&mut self) {

@@ -40,7 +40,7 @@ pub(crate) fn draw(app: &App, area: Rect, buffer: &mut Buffer) -> (Rect, Cursor)
     let line = rule(app, usize::from(area.width));
     paint_row(buffer, inner, 0, &line, None, &app.theme);
     inner = below(inner, 1);
-    let steering = app.steering.iter().map(|text| ("  after this step: ", text));
+    let steering = app.steering.iter().map(|text| ("  sent after this step: ", text));
     for (label, text) in steering.chain(app.queue.iter().map(|text| ("  queued: ", text))) {
         let text = ellipsize(&terminal_safe_line(text), usize::from(area.width).saturating_sub(width_of(label)));
         let row = Row::new(vec![Span::new(TextRole::Muted, label), Span::new(TextRole::Muted, text)]);
@@ -71,13 +71,13 @@ fn below(area: Rect, rows: u16) -> Rect {
     Rect { y: area.y + rows, height: area.height - rows, ..area }
 }
 
-/// The room for the hint that leads to the end of the transcript.
-const HINT_WIDTH: usize = 8;
-
 /// The line above the box shows the current activity.
 fn rule(app: &App, width: usize) -> Row {
     // A hint at the right end says that there is more below.
-    let hint = if app.transcript().is_following() { 0 } else { HINT_WIDTH };
+    let hint = match app.transcript().is_following() {
+        true => 0,
+        false => app.transcript().end_hint_width(super::bottom_hint(app), width),
+    };
     let room = width.saturating_sub(4 + hint);
     let doing = app.activity_line(room).or_else(|| shell_hint(app, room)).or_else(|| popup_hint(app));
     let Some(doing) = doing.filter(|_| width > 12) else {
@@ -122,9 +122,11 @@ fn placeholder(app: &App, room: usize) -> Cow<'static, str> {
             "is sent when this is done".into()
         }
         (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, true) => {
-            const STEER: &str = "goes in after this step";
-            let whole = app.queue_key().map(|key| format!("{STEER}; {key}: after the turn"));
-            whole.filter(|whole| width_of(whole) <= room).map_or(STEER.into(), Cow::from)
+            const STEER: &str = "sent after this step";
+            const STEP: &str = "the reply and its tools";
+            let later = app.queue_key().map(|key| format!("; {key}: after the turn")).unwrap_or_default();
+            let texts = [format!("{STEER}, {STEP}{later}"), format!("{STEER}{later}"), STEER.to_owned()];
+            Cow::from(first_that_fits(&texts, room))
         }
         (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, false) => {
             "ask something, /help for more".into()

@@ -37,8 +37,13 @@ pub fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Cursor {
     let cursor = find_cursor.or(cursor);
     let above = if app.mode() == InputMode::DenyMessage { permission_prompt::draw(app, above, buffer) } else { above };
     app.transcript_area = above;
-    let bottom_hint = if app.is_busy() { BottomHint::Live } else { BottomHint::End };
+    let bottom_hint = bottom_hint(app);
     app.transcript.draw(above, buffer, &theme, bottom_hint);
     input::draw_popup(app, above, buffer);
     cursor
+}
+
+/// What a user who has scrolled away finds at the end.
+fn bottom_hint(app: &App) -> BottomHint {
+    if app.is_busy() { BottomHint::Live } else { BottomHint::End }
 }

@@ -243,7 +243,7 @@ pub(crate) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) {
     reader.page = usize::from(page.height).max(1);
     let body = match &mut reader.content {
         ReaderContent::Thinking(index) => app.transcript.thinking_rows(*index, width),
-        ReaderContent::Preview { text, .. } => text.body(width, Extent::All),
+        ReaderContent::Preview { text, .. } => text.body(width, Extent::All, crate::transcript::HintKeys::default()),
         ReaderContent::Page { text, .. } => {
             text.body(width, BaseStyle::TEXT.with_prose_width(app.transcript.prose_width()))
         }

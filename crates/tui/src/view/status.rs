@@ -1,6 +1,7 @@
 //! The status line: model, context usage, effort, rate.
 
 use aside_core::permission_question::Tier;
+use aside_core::settings::ThinkingDisplay;
 use aside_core::terminal_text::terminal_safe_line;
 use aside_core::tool_mode::ToolMode;
 use ratatui::buffer::Buffer;
@@ -13,6 +14,7 @@ use crate::paint::paint_row;
 use crate::text::wrap::{ellipsize, first_that_fits};
 use crate::text::{Row, Span, TextRole, width_of};
 use crate::token_estimate::format_count;
+use crate::transcript::item::TranscriptItem;
 
 const SEPARATOR: &str = " · ";
 
@@ -255,6 +257,23 @@ fn unused_key(why: UnusedKey) -> Vec<String> {
     }
 }
 
+/// The keys that do something with the selected block, the longest text first.
+fn block_keys(selected: Option<&TranscriptItem>, view: ThinkingDisplay) -> Vec<String> {
+    let Some(selected) = selected else {
+        return vec!["nothing here can be opened · Esc back to the input".to_owned(), "Esc back".to_owned()];
+    };
+    let fold = if selected.is_open(view) { "o fold" } else { "o open" };
+    let read = if matches!(selected, TranscriptItem::Thinking(_)) { " · r read" } else { "" };
+    let keys = format!("{fold}{read} · y copy · Esc");
+    vec![
+        format!("↑↓ move · {keys} back to the input"),
+        format!("↑↓ move · {keys} back"),
+        format!("↑↓ · {keys} back"),
+        format!("{keys} back"),
+        keys,
+    ]
+}
+
 /// The texts to choose from, the longest first.
 fn hint(app: &App) -> Option<Vec<String>> {
     if app.is_quit_armed() {
@@ -262,8 +281,8 @@ fn hint(app: &App) -> Option<Vec<String>> {
     }
     match app.mode() {
         InputMode::Browse => {
-            const KEYS: &str = "↑↓ move · o open · r read · y copy · Esc";
-            Some(vec![format!("{KEYS} back to the input"), KEYS.to_owned()])
+            let selected = app.transcript().focus().and_then(|index| app.transcript().items().get(index));
+            Some(block_keys(selected, app.transcript().view()))
         }
         InputMode::Permission => app.permission_prompt.unused_key().map(unused_key),
         InputMode::DenyMessage | InputMode::Find | InputMode::Write => None,

@@ -103,7 +103,7 @@ fn t4_long_output_opens_in_two_steps() {
     term.result("c", &output, false);
     let said = term.transcript();
     assert_eq!((said.len(), said[0].as_str()), (7, "▼ ✓ shell seq 40 · 40 lines"));
-    assert_eq!(said[5..], ["  line 5", "  … 35 more lines (click to expand)"]);
+    assert_eq!(said[5..], ["  line 5", "  … 35 more lines (click to expand) · Tab, then o"]);
     term.click(5, 6);
     assert_eq!((term.transcript().len(), term.transcript()[40].as_str()), (41, "  line 40"));
     term.key(KeyCode::Tab);
@@ -123,7 +123,7 @@ fn a_large_paste_shows_its_first_lines_and_opens_on_a_click_or_a_key() {
     term.end(TurnEnd::Answered);
     let folded = term.transcript();
     assert_eq!((folded.len(), folded[0].as_str()), (14, "❯ line 1"));
-    assert_eq!(folded[11..], ["  line 12", "  … 28 more lines (click to expand)", "an answer"]);
+    assert_eq!(folded[11..], ["  line 12", "  … 28 more lines (click to expand) · Tab, then o", "an answer"]);
     let is_open = |term: &mut TestTerminal| {
         let said = term.transcript();
         (said.len(), said[39].as_str()) == (41, "  line 40")
@@ -150,7 +150,7 @@ fn a_text_slightly_longer_than_the_limit_is_shown_whole() {
     }
     let mut term = TestTerminal::with_view(60, 60, ThinkingDisplay::Full);
     term.line(&"word ".repeat(600));
-    assert_eq!(term.transcript().last().unwrap(), "  … more of this (click to expand)");
+    assert_eq!(term.transcript().last().unwrap(), "  … more of this (click to expand) · Tab, then o");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn t4_a_long_change_shows_its_first_lines() {
     let said = term.transcript();
     assert_eq!(said[0], "▼ ✓ write a.txt · +30 -0");
     assert_eq!(said[4..6], ["   1 +line 1", "   2 +line 2"]);
-    assert_eq!(said.last().unwrap(), "  … 17 more lines (click to expand)");
+    assert_eq!(said.last().unwrap(), "  … 17 more lines (click to expand) · Tab, then o");
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn t7_thinking_of_many_sections_scrolls_line_by_line() {
 
 #[test]
 fn moving_between_blocks_scrolls_to_them() {
-    let mut term = TestTerminal::new(40, 13);
+    let mut term = TestTerminal::new(44, 13);
     for n in 0..20 {
         term.think(n * 2, &format!("Thought number {n}."), 0);
         term.write(n * 2 + 1, &lines(0, 3));
@@ -296,5 +296,39 @@ proptest! {
             term.advance(50);
             prop_assert_eq!(&term.transcript(), &held);
         }
+    }
+}
+
+#[test]
+fn t24_the_keys_for_blocks_are_those_that_work_for_the_selected_one() {
+    #[rustfmt::skip]
+    let cases = [
+        (80, "↑↓ move · o open · y copy · Esc back to the input", "↑↓ move · o open · r read · y copy · Esc back to the input"),
+        (40, "↑↓ move · o open · y copy · Esc back",              "↑↓ · o open · r read · y copy · Esc back"),
+    ];
+    for (width, of_tool, of_thought) in cases {
+        let mut term = TestTerminal::new(width, 16);
+        term.key(KeyCode::Tab);
+        assert!(term.rows().pop().unwrap().contains("Esc back"), "{}", term.screen());
+        term.key(KeyCode::Esc);
+        term.think(0, "A thought.", 0);
+        term.call(1, "c1", "list", "{}");
+        term.result("c1", "a.rs", false);
+        term.key(KeyCode::Tab);
+        assert_eq!(term.rows().pop().unwrap(), of_tool, "{}", term.screen());
+        term.key(KeyCode::Up);
+        assert_eq!(term.rows().pop().unwrap(), of_thought, "{}", term.screen());
+        term.key(KeyCode::Char('o'));
+        assert!(term.rows().pop().unwrap().contains("o fold · r read"), "{}", term.screen());
+    }
+}
+
+#[test]
+fn t15_the_hint_at_the_end_names_the_key_where_there_is_room() {
+    for (width, expected) in [(80, "─ ↓ end · Ctrl+End"), (40, "─ ↓ end")] {
+        let mut term = TestTerminal::new(width, 12);
+        term.write(0, &lines(0, 40));
+        term.key(KeyCode::PageUp);
+        assert!(term.rows().iter().any(|row| row.ends_with(expected)), "{}", term.screen());
     }
 }

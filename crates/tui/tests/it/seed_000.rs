@@ -105,7 +105,10 @@ fn seed_000_02_it_folds_when_thinking_ends_and_not_with_the_reply() {
         &[json!({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "Let me see."}]}), content("So")],
     );
     assert!(screens[0].contains("Thinking") && screens[0].contains("│ Let me see."), "{}", screens[0]);
-    assert_eq!(screens[1], "▶ Thought · \"Let me see.\" (click to expand)\nSo", "the reply is still streaming");
+    assert_eq!(
+        screens[1], "▶ Thought · \"Let me see.\" (click to expand) · Ctrl+O\nSo",
+        "the reply is still streaming"
+    );
 }
 
 #[test]
@@ -113,7 +116,10 @@ fn seed_000_03_folded_it_shows_its_first_words_and_how_to_open_it() {
     let mut term = TestTerminal::new(100, 20);
     term.open(0, OpenedBlock::Thinking);
     term.close(0, Block::Thinking(thinking(LONG, None)));
-    assert_eq!(term.transcript(), ["▶ Thought · \"The lock opens at high water only. So…\" (click to expand)"]);
+    assert_eq!(
+        term.transcript(),
+        ["▶ Thought · \"The lock opens at high water only. So…\" (click to expand) · Ctrl+O"]
+    );
 }
 
 #[test]
@@ -182,8 +188,11 @@ fn seed_000_07_a_reply_may_have_several_thinking_blocks() {
     let y = term.rows().iter().position(|row| row.contains("for 3s")).unwrap();
     term.click(0, y as u16);
     let one_folded: Vec<&str> = expected.into_iter().filter(|row| *row != "│ Second.").collect();
-    let said: Vec<String> =
-        term.transcript().iter().map(|row| row.replace('▶', "▼").replace(" (click to expand)", "")).collect();
+    let said: Vec<String> = term
+        .transcript()
+        .iter()
+        .map(|row| row.replace('▶', "▼").replace(" (click to expand) · Tab, then o", ""))
+        .collect();
     assert_eq!(said, one_folded, "each folds independently");
 }
 
@@ -212,7 +221,7 @@ fn seed_000_09_tagged_text_is_thinking_while_it_streams_and_tags_are_never_shown
     }
     assert!(screens[2].contains("Thinking") && screens[2].contains("│ Let"), "{}", screens[2]);
     assert!(screens[3].contains("│ Let me see"), "{}", screens[3]);
-    let done = "▶ Thought · \"Let me see.\" (click to expand)\nSo it is.";
+    let done = "▶ Thought · \"Let me see.\" (click to expand) · Ctrl+O\nSo it is.";
     assert_eq!(screens.last().unwrap(), done);
 }
 

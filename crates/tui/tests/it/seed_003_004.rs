@@ -146,7 +146,7 @@ fn seed_003_08_it_is_shown_while_it_streams_and_folds_by_itself() {
     term.grow(0, "I wonder");
     assert_eq!(term.transcript().len(), 2);
     term.close(0, Block::Thinking(thinking("I wonder", None)));
-    assert_eq!(term.transcript(), ["▶ Thought · \"I wonder\" (click to expand)"]);
+    assert_eq!(term.transcript(), ["▶ Thought · \"I wonder\" (click to expand) · Ctrl+O"]);
     term.click(3, 0);
     assert_eq!(term.transcript()[1], "│ I wonder");
 }
@@ -260,7 +260,11 @@ fn seed_004_08_thinking_ends_with_its_item_and_not_with_the_reply() {
     term.grow(1, "So");
     term.advance(9000);
     assert!(term.app.is_busy());
-    assert_eq!(term.transcript(), ["▶ Thought for 3s · Reading (click to expand)", "So"], "its duration stays");
+    assert_eq!(
+        term.transcript(),
+        ["▶ Thought for 3s · Reading (click to expand) · Ctrl+O", "So"],
+        "its duration stays"
+    );
 }
 
 #[test]
@@ -332,7 +336,7 @@ fn seed_004_12_a_session_of_every_kind_of_block_is_restored_in_order() {
     term.update(Update::Restored(messages.into_iter().map(Arc::new).collect()));
     let expected = [
         "❯ why?",
-        "▶ Thought · Reading (click to expand)",
+        "▶ Thought · Reading (click to expand) · Tab, then o",
         "▶ Thought · hidden by provider",
         "Let me look.",
         "▶ ✓ read a.txt · 2 lines",

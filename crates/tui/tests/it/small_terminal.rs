@@ -49,7 +49,7 @@ fn t9_with_enough_room_the_answers_are_spelled_out() {
     let mut term = asked(40, 12, "make", None, Some("shell:make"));
     let screen = term.screen();
     assert!(screen.contains("y once · s this session · p this project"), "{screen}");
-    assert!(screen.contains("s and p also allow `shell:make`"), "{screen}");
+    assert!(screen.contains("s, p: always allow `shell:make`"), "{screen}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn help_is_readable_in_forty_columns() {
     let words: Vec<&str> = rows[at..at + 6].iter().filter_map(|row| row.split(" │ ").nth(1)).collect();
     assert_eq!(
         words,
-        ["send; during a", "turn, the message", "goes in after the", "current step", "(send)", "send after the",],
+        ["send; during a", "turn, the message", "is sent after the", "current step", "(send)", "send after the",],
         "{rows:#?}"
     );
 }

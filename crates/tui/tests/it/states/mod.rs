@@ -12,7 +12,7 @@ use std::path::Path;
 
 use aside_core::settings::ThinkingDisplay;
 use aside_tui::theme::Motion;
-use aside_tui::transcript::RenderContext;
+use aside_tui::transcript::{OpenHint, RenderContext};
 use expect_test::expect_file;
 
 use crate::support::TestTerminal;
@@ -91,7 +91,8 @@ fn t13_no_header_is_wider_than_the_screen() {
         for width in (12..64).chain([80, 120]) {
             for view in ThinkingDisplay::ALL {
                 let context = RenderContext { width, view: *view, ..transcript.render_context(Motion::Spinner) };
-                let headers = transcript.items().iter().filter_map(|item| item.header(&context, true));
+                let headers =
+                    transcript.items().iter().filter_map(|item| item.header(&context, Some(&OpenHint::default())));
                 for header in headers {
                     assert!(header.width() <= width, "{} in {view} at {width}: {:?}", scene.name, header.text());
                 }
