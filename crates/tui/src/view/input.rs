@@ -152,6 +152,15 @@ fn described(option: &Completion, label: Option<&'static str>, room: usize) -> S
     format!("{}{place}", ellipsize(&doc, room.saturating_sub(width_of(&place))))
 }
 
+/// The room for names that leaves a short description such as `no key` whole.
+fn room_for_names(app: &App, options: &[Completion], width: usize) -> usize {
+    const SHORT: usize = 8;
+    let is_labelled = |option: &Completion| {
+        app.composer.current().label(app.composer.editor.raw(), &option.text).is_some() || !option.doc.is_empty()
+    };
+    if options.iter().any(is_labelled) { width.saturating_sub(SHORT + 4).max(SHORT) } else { width }
+}
+
 /// Says that no value matches what was typed, and how to see the others again.
 fn draw_no_match(app: &App, area: Rect, buffer: &mut Buffer) {
     let texts =
@@ -175,9 +184,10 @@ pub(crate) fn draw_popup(app: &App, area: Rect, buffer: &mut Buffer) {
     let from = (popup.selected + 1).saturating_sub(count);
     let widest = popup.options.iter().map(|option| width_of(&terminal_safe_line(&option.text))).max().unwrap_or(0);
     let width = usize::from(area.width);
+    let widest = if popup.is_picker { widest.min(room_for_names(app, &popup.options, width)) } else { widest };
     for (index, option) in popup.options.iter().enumerate().skip(from).take(count) {
         let selected = index == popup.selected;
-        let name = ellipsize(&terminal_safe_line(&option.text), width.saturating_sub(2));
+        let name = ellipsize(&terminal_safe_line(&option.text), widest.min(width.saturating_sub(2)));
         let pad = " ".repeat(widest.saturating_sub(width_of(&name)) + 2);
         let label = app.composer.current().label(app.composer.editor.raw(), &option.text);
         let doc = described(option, label, width.saturating_sub(widest + 4));

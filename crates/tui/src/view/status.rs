@@ -244,7 +244,7 @@ fn unused_key(why: UnusedKey) -> Vec<String> {
     match why {
         UnusedKey::TooEarly => vec![
             "typed before the question could be read, so it does not count; press it again".to_owned(),
-            "too early, it does not count; again".to_owned(),
+            "too early to count; press it again".to_owned(),
             "too early".to_owned(),
         ],
         UnusedKey::NoAnswer(letter) => {

@@ -275,6 +275,17 @@ fn t19_keys_for_pages_and_ends_move_in_the_list_and_a_model_without_a_key_is_mar
 }
 
 #[test]
+fn t19_a_long_name_leaves_room_for_what_is_known_of_it() {
+    let mut term = TestTerminal::new(40, 20);
+    let models = vec!["acme/a-model-with-a-long-name-2026-11-19".to_owned(), "acme/deep".to_owned()];
+    let lists = CompletionLists { models_without_key: models[..1].to_vec(), models, ..CompletionLists::default() };
+    term.update(Update::CompletionLists(Box::new(lists)));
+    term.line("/model");
+    let rows: Vec<String> = term.rows().into_iter().filter(|row| row.contains("acme/")).take(2).collect();
+    assert_eq!(rows, ["  acme/a-model-with-a-long-na…  no key", "› acme/deep                     current"]);
+}
+
+#[test]
 fn t19_a_filter_without_a_match_says_so_and_can_be_widened_or_closed() {
     for (width, expected) in
         [(80, "  no match · Backspace shows more again · Esc closes the list"), (40, "  no match · Backspace, Esc")]

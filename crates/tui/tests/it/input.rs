@@ -72,7 +72,7 @@ fn t9_a_key_that_does_not_answer_a_question_says_why() {
     #[rustfmt::skip]
     let cases = [
         (80, "typed before the question could be read, so it does not count; press it again", "`x` is none of the answers above"),
-        (40, "too early, it does not count; again", "`x` is none of the answers above"),
+        (40, "too early to count; press it again", "`x` is none of the answers above"),
     ];
     for kind in [QuestionKind::Permission, QuestionKind::Undo] {
         for (width, too_early, no_answer) in cases {
