@@ -203,13 +203,8 @@ pub(super) fn search_hits(found: &HitList, words: &str) -> CommandOutput {
     let item = |(at, hit): (usize, &SearchHit)| {
         let title = escape_markdown(hit.title.as_deref().unwrap_or("without a title"));
         let when = hit.at.map(|at| format!(" · {}", escape_markdown(&times::local(at)))).unwrap_or_default();
-        format!(
-            "{}. {}\n   {} in {title}{when}{}\n",
-            at + 1,
-            highlight_matches(hit),
-            hit.kind.as_str(),
-            if hit.is_current { "" } else { " · *undone or summarised*" }
-        )
+        let gone = if hit.is_current { "" } else { " (*undone or summarised*)" };
+        format!("{}. {}\n   {}{gone} in {title}{when}\n", at + 1, highlight_matches(hit), hit.kind.as_str())
     };
     let items: String = found.hits.iter().enumerate().map(item).collect();
     // Above the list: the end of a long one is below the screen.
@@ -335,7 +330,7 @@ mod tests {
         let shown = markdown(search_hits(&found(vec![hit, undone], HitCount::Exactly(30)), "race"));
         let expected = "2 of 30 hits, /open NUMBER goes there\n\n\
                         1. the \\*\\***race**\\*\\* is **here**\n   thinking in Parsing\n\
-                        2. the \\*\\***race**\\*\\* is **here**\n   thinking in Parsing · *undone or summarised*\n";
+                        2. the \\*\\***race**\\*\\* is **here**\n   thinking (*undone or summarised*) in Parsing\n";
         assert_eq!(shown, expected);
         #[rustfmt::skip]
         let cases = [
