@@ -108,10 +108,29 @@ impl Terminal {
             && modes.special_codes[SpecialCodeIndex::VINTR] == 3
     }
 
-    /// Waits until the program ends.
+    /// Waits until the program has ended and all its output was read.
     pub(crate) fn end(&mut self) -> ExitStatus {
         let ended = wait_for_exit(&mut self.child);
-        ended.unwrap_or_else(|| panic!("it does not end: {:?}", self.all()))
+        let ended = ended.unwrap_or_else(|| panic!("it does not end: {:?}", self.all()));
+        self.read_rest();
+        ended
+    }
+
+    /// Output can still be on its way when the program has ended. A mark that is written after it arrives after it.
+    fn read_rest(&mut self) {
+        const MARK: &[u8] = b"<all output was read>";
+        self.line.write_all(MARK).unwrap();
+        let until = Instant::now() + TIMEOUT;
+        let mut bytes = self.output.bytes.lock().unwrap();
+        loop {
+            if let Some(at) = bytes.windows(MARK.len()).position(|window| window == MARK) {
+                bytes.drain(at..at + MARK.len());
+                return;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "the end of the output never came: {:?}", String::from_utf8_lossy(&bytes));
+            bytes = self.output.more.wait_timeout(bytes, left).unwrap().0;
+        }
     }
 
     /// Closes the terminal and waits for the program to end.
