@@ -227,6 +227,9 @@ fn unresolved_provider(name: &str, report: &HintedError) -> CheckResult {
 
 fn provider_key(provider: &Provider) -> CheckResult {
     let id = &provider.id;
+    if let ProviderEndpoint::Missing { what, remedy } = &provider.endpoint {
+        return broken(format!("provider {id}: {what}"), Some(remedy.clone()));
+    }
     let variables: Vec<&str> = provider.keys.iter().filter_map(KeySource::variable).collect();
     if let Some(name) = variables.iter().find(|name| env_var(name).is_some()) {
         return ok(format!("key of {id}: {name} is set"));

@@ -55,6 +55,8 @@ base_url = "http://127.0.0.1:1"
 [providers.open]
 protocol = "openai-chat"
 base_url = "http://127.0.0.1:1"
+[providers.bare]
+protocol = "openai-chat"
 [providers.odd]
 dialect = "nobody"
 base_url = "http://127.0.0.1:1"
@@ -76,6 +78,7 @@ base_url = "http://127.0.0.1:1"
     let odd = unset.lines().position(|line| line.starts_with("broken  provider odd: ")).expect(&unset);
     assert!(unset.lines().nth(odd).is_some_and(|line| line.contains("unknown dialect `nobody`")), "{unset}");
     assert!(unset.lines().nth(odd + 1).is_some_and(|line| line.starts_with("        → ")), "{unset}");
+    assert!(unset.contains("broken  provider bare: "), "{unset}");
 }
 
 #[test]
