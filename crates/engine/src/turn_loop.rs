@@ -144,7 +144,7 @@ impl Session {
     fn refusal(&self, refusal: ProviderRefusal) -> ProviderError {
         let overflow = match refusal.error.overflow {
             ContextOverflow::None if self.is_too_long(&refusal.error) => ContextOverflow::Final,
-            known => known,
+            known @ (ContextOverflow::None | ContextOverflow::Final | ContextOverflow::CompactionFailed) => known,
         };
         let error = refusal.error.with_overflow(overflow);
         match refusal.response.and_then(|response| response.retry_after) {
