@@ -15,7 +15,7 @@ pub struct HintKeys {
     to_end: Option<KeyChord>,
 }
 
-/// From this width on there is room for a key beside the words.
+/// From this width on there is room for a key as well as for the words.
 const ROOM_FOR_KEY: usize = 60;
 
 impl HintKeys {

@@ -249,7 +249,7 @@ fn unused_key(why: UnusedKey) -> Vec<String> {
         ],
         UnusedKey::NoAnswer(letter) => {
             let letter = terminal_safe_line(&letter.to_string());
-            vec![format!("`{letter}` is none of the answers above"), format!("`{letter}` is no answer")]
+            vec![format!("`{letter}` is none of the answers above"), format!("`{letter}` does not answer")]
         }
         UnusedKey::NotRead => {
             vec!["v shows all of it first; then it can be allowed".to_owned(), "v shows it first".to_owned()]
