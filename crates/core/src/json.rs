@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 
 use crate::block::{Block, Origin, Reply};
 use crate::event::{Ending, Note, ProseKind, ProviderError, Usage};
+use crate::message::Message;
 use crate::safe_json;
+pub(crate) use block_view::write_block;
 use block_view::{BlockView, extra};
 
 pub use block_view::arguments;
@@ -59,6 +61,12 @@ pub fn reply(reply: &Reply, origin: Option<&Origin>, file: Option<&str>, layout:
 /// One block, as in a reply.
 pub fn block(block: &Block) -> String {
     line(&BlockView::of(block))
+}
+
+/// A message on its own, for a store: what [`crate::json_value::JsonValue`] reads back, without the escapes that only
+/// printing needs.
+pub fn write_message(out: &mut String, message: &Message) {
+    crate::interchange::write_message(out, message);
 }
 
 fn line(view: &impl Serialize) -> String {

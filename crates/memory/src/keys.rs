@@ -203,10 +203,10 @@ pub(crate) fn turn_keys(tenant: &Tenant, at: usize, message: &Message, before: &
     let mut turn = KeyHasher::new(tenant, "turn");
     turn.piece(text.as_bytes());
     let mut ids = KeyHasher::new(tenant, "call ids");
-    let mut bare = KeyHasher::new(tenant, "turn");
-    bare.piece(b"");
+    let mut bare = (!calls.is_empty() && !text.is_empty()).then(|| KeyHasher::new(tenant, "turn"));
+    bare.iter_mut().for_each(|bare| bare.piece(b""));
     for (call, arguments) in &calls {
-        for hasher in [&mut turn, &mut bare] {
+        for hasher in [Some(&mut turn), bare.as_mut()].into_iter().flatten() {
             hasher.piece(call.name.as_bytes());
             hasher.piece(arguments.as_bytes());
         }
@@ -221,7 +221,7 @@ pub(crate) fn turn_keys(tenant: &Tenant, at: usize, message: &Message, before: &
     TurnKeys {
         message: at,
         turn: turn.finish(),
-        bare_turn: (!calls.is_empty() && !text.is_empty()).then(|| bare.finish()),
+        bare_turn: bare.map(KeyHasher::finish),
         chain: chain.finish(),
         question: before.question,
         is_first: before.previous.is_none(),

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 use aside_core::block::{Seals, Time};
-use aside_core::json_value::JsonValue as _;
+use aside_core::json::write_message;
 use aside_core::{Block, Dialects, Message, ThinkingContent};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -89,12 +89,12 @@ impl EnvelopeOut<'_> {
     /// The message is added as text: serde would check its JSON and copy it.
     fn to_json(&self, message: &Message) -> Vec<u8> {
         // Strings and lists of them: this cannot fail.
-        let mut json = serde_json::to_vec(self).unwrap_or_default();
+        let mut json = serde_json::to_string(self).unwrap_or_default();
         json.pop();
-        json.extend_from_slice(b",\"message\":");
-        json.extend_from_slice(message.to_json().as_bytes());
-        json.push(b'}');
-        json
+        json.push_str(",\"message\":");
+        write_message(&mut json, message);
+        json.push('}');
+        json.into_bytes()
     }
 }
 

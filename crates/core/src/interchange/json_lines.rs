@@ -1,13 +1,14 @@
 //! Writes a conversation as JSON lines: the whole log with every branch.
 //! [`Conversation::parse`] reads it back unchanged.
 
+use std::borrow::BorrowMut;
 use std::collections::BTreeMap;
 
 use crate::block::{Block, Text, Thinking, ThinkingContent};
 use crate::conversation::{Conversation, KNOWN_MEMBERS, ToolSpec, line_name};
 use crate::history::{EntryId, History, HistoryEntry};
 use crate::json;
-use crate::json_text::{ObjectWriter, quote};
+use crate::json_text::{ObjectWriter, object_into, quote};
 use crate::message::{Message, Role};
 use crate::safe_json::escaped;
 
@@ -177,6 +178,19 @@ pub(crate) fn message_json(message: &Message) -> String {
     out.finish()
 }
 
+/// The same, written into a buffer, without the escapes that only printing needs.
+pub(crate) fn write_message(out: &mut String, message: &Message) {
+    object_into(out, |object| {
+        object.push_text("role", role_name(message.role));
+        write_metadata(message, object);
+        if let Some(usage) = message.usage {
+            object.push_raw("usage", &json::usage(usage));
+        }
+        object.list("blocks", |list| message.blocks.iter().for_each(|block| json::write_block(list.next(), block)));
+        write_unknown_members(message, object);
+    });
+}
+
 fn write_rest(message: &Message, out: &mut ObjectWriter) {
     write_metadata(message, out);
     if let Some(usage) = message.usage {
@@ -187,7 +201,7 @@ fn write_rest(message: &Message, out: &mut ObjectWriter) {
 }
 
 /// Writes the metadata of a message, except usage.
-pub(super) fn write_metadata(message: &Message, out: &mut ObjectWriter) {
+pub(super) fn write_metadata<B: BorrowMut<String>>(message: &Message, out: &mut ObjectWriter<B>) {
     if let Some(time) = message.at {
         out.push_raw("at", &quote(&json::rfc3339(time)));
     }
@@ -212,7 +226,7 @@ pub(super) fn write_metadata(message: &Message, out: &mut ObjectWriter) {
 }
 
 /// Writes members that other programs added.
-pub(super) fn write_unknown_members(message: &Message, out: &mut ObjectWriter) {
+pub(super) fn write_unknown_members<B: BorrowMut<String>>(message: &Message, out: &mut ObjectWriter<B>) {
     for (key, value) in message.unknown_members.iter().filter(|(key, _)| !KNOWN_MEMBERS.contains(&key.as_str())) {
         out.push(key, value);
     }

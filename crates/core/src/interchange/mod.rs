@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub use databases::{DatabaseLayout, TableRows, database_layouts};
-pub(crate) use json_lines::message_json;
 pub use json_lines::{OpaqueData, without_opaque, write_lines};
+pub(crate) use json_lines::{message_json, write_message};
 pub use markdown::{ThinkingMarkup, left_out_of_markdown, read_markdown, write_markdown};
 pub use other_programs::imported_from;
 pub use program::{ImportSource, Program};

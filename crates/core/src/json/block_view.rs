@@ -9,7 +9,7 @@ use crate::block::{
 };
 use crate::conversation::{item_ranges, native_of};
 use crate::extra::Extra;
-use crate::json_text::{Raw, compact};
+use crate::json_text::{NestedObject, Raw, compact, object_into};
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -215,6 +215,82 @@ fn payload(seal: Option<&Seal>) -> Option<&str> {
 
 fn payload_of(kind: SealKind, seal: Option<&Seal>) -> Option<&str> {
     payload(seal.filter(|seal| seal.kind == kind))
+}
+
+/// Appends a block like [`super::block`], without the escapes that only printing needs. The kinds of which replies have
+/// many are written member by member.
+pub(crate) fn write_block(out: &mut String, block: &Block) {
+    match BlockView::of(block) {
+        BlockView::Thinking(thinking) => object_into(out, |object| write_thinking(object, &thinking)),
+        BlockView::Text { text, signature, encrypted, native, extra } => object_into(out, |object| {
+            object.push_raw("type", "\"text\"");
+            object.push_text("text", text);
+            write_common(object, [signature, encrypted], &native, extra.as_deref());
+        }),
+        BlockView::ToolCall { id, name, arguments, parsed, signature, encrypted, native, extra } => {
+            object_into(out, |object| {
+                object.push_raw("type", "\"toolCall\"");
+                object.push_text("id", id);
+                object.push_text("name", name);
+                object.push_raw("arguments", arguments.get());
+                if parsed {
+                    object.push_raw("parsed", "true");
+                }
+                write_common(object, [signature, encrypted], &native, extra.as_deref());
+            });
+        }
+        view @ (BlockView::ToolResult { .. }
+        | BlockView::Image(_)
+        | BlockView::Document(_)
+        | BlockView::Unmodelled { .. }) => out.push_str(&line(&view)),
+    }
+}
+
+fn write_thinking(object: &mut NestedObject<'_>, view: &ThinkingBlockView<'_>) {
+    object.push_raw("type", "\"thinking\"");
+    object.push_text("thought", view.thought);
+    object.push_text("sourceField", view.source_field);
+    write_seals(object, [view.signature, view.encrypted]);
+    push_some(object, "id", view.id);
+    if !view.summary.is_empty() {
+        object.push_raw("summary", &line(&view.summary));
+    }
+    if let Some(items) = &view.items {
+        object.push_raw("items", &line(items));
+    }
+    if view.is_hidden {
+        object.push_raw("isHidden", "true");
+    }
+    push_some(object, "startedAt", view.started_at.as_deref());
+    push_some(object, "endedAt", view.ended_at.as_deref());
+    write_common(object, [None, None], &view.native, view.extra.as_deref());
+}
+
+fn write_common(
+    object: &mut NestedObject<'_>,
+    seals: [Option<&str>; 2],
+    native: &NativeView,
+    extra: Option<&RawValue>,
+) {
+    write_seals(object, seals);
+    if let Some(native) = &native.native {
+        object.push_raw("native", native.get());
+    }
+    push_some(object, "nativeText", native.native_text.as_deref());
+    if let Some(extra) = extra {
+        object.push_raw("extra", extra.get());
+    }
+}
+
+fn write_seals(object: &mut NestedObject<'_>, [signature, encrypted]: [Option<&str>; 2]) {
+    push_some(object, "signature", signature);
+    push_some(object, "encrypted", encrypted);
+}
+
+fn push_some(object: &mut NestedObject<'_>, name: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        object.push_text(name, text);
+    }
 }
 
 /// The arguments of a call on one line: the JSON value with its key order, or

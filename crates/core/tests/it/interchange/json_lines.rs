@@ -3,6 +3,7 @@
 use aside_core::block::{Block, ThinkingContent};
 use aside_core::conversation::Conversation;
 use aside_core::interchange::{OpaqueData, without_opaque, write_lines};
+use aside_core::json::write_message;
 use aside_core::json_value::JsonValue;
 use aside_core::message::Message;
 use proptest::prelude::*;
@@ -17,6 +18,12 @@ proptest! {
         for entry in conversation.history.entries() {
             let json = entry.message.to_json();
             prop_assert_eq!(Message::from_json(&json), Ok(Message::clone(&entry.message)), "{}", json);
+            let mut stored = String::new();
+            write_message(&mut stored, &entry.message);
+            prop_assert_eq!(Message::from_json(&stored), Ok(Message::clone(&entry.message)), "{}", stored);
+            // Only the escapes differ.
+            let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+            prop_assert_eq!(value(&stored), value(&json));
         }
     }
 
