@@ -320,17 +320,18 @@ impl RequestContext {
         if self.gateway.is_draining() {
             return Err(GatewayError::new(ErrorKind::Draining, "this gateway is shutting down; try again"));
         }
+        // In boxes: a future has room for the largest one in it, and is copied at each step on its way into this one.
         match route {
-            Route::Generate { protocol, model, delivery } => self.generate(protocol, model, delivery, body).await,
-            Route::CountTokens { protocol, model } => self.count_tokens(protocol, model, body).await,
-            Route::Models(shape) => Ok(self.model_list(shape).await),
-            Route::Model(shape, name) => self.model_page(shape, &name).await,
+            Route::Generate { protocol, model, delivery } => Box::pin(self.generate(protocol, model, delivery, body)).await,
+            Route::CountTokens { protocol, model } => Box::pin(self.count_tokens(protocol, model, body)).await,
+            Route::Models(shape) => Ok(Box::pin(self.model_list(shape)).await),
+            Route::Model(shape, name) => Box::pin(self.model_page(shape, &name)).await,
             Route::OllamaModel => self.ollama_model(body).await,
             Route::OllamaVersion => Ok(value_response(200, &json!({ "version": "0.12.0" }))),
-            Route::StoredResponse { id, action } => self.stored_response(&id, action, body).await,
-            Route::Pass { provider, rest } => self.pass(&provider, &rest, body).await,
-            Route::Receipts => Ok(self.receipt_list().await),
-            Route::Receipt(id) => self.find_receipt(&id).await,
+            Route::StoredResponse { id, action } => Box::pin(self.stored_response(&id, action, body)).await,
+            Route::Pass { provider, rest } => Box::pin(self.pass(&provider, &rest, body)).await,
+            Route::Receipts => Ok(Box::pin(self.receipt_list()).await),
+            Route::Receipt(id) => Box::pin(self.find_receipt(&id)).await,
             Route::Metrics => Ok(self.gateway.metrics_page()),
             Route::Unknown(_) => {
                 let message = "nothing is served at this path; /pass/PROVIDER/… reaches everything else of a provider";

@@ -106,18 +106,18 @@ impl RequestContext {
             | Protocol::Bedrock
             | Protocol::Cohere => (body, None),
         };
-        let targets = self.pinned_first(targets, protocol, &body.text).await;
+        let targets = Box::pin(self.pinned_first(targets, protocol, &body.text)).await;
         let context = Arc::new(self);
         let asked: Arc<str> = asked.into();
         let n_targets = targets.len();
         for (at, target) in targets.into_iter().enumerate() {
-            let call = Call::new(&context, target, protocol, delivery, &asked, &body).await?;
+            let call = Box::pin(Call::new(&context, target, protocol, delivery, &asked, &body)).await?;
             let call = Call { response: response.clone(), ..call };
             receipt.set_target(&call.target);
             if let Some(read) = &call.read {
                 receipt.note_recalled(read, context.changes());
             }
-            match call.attempt(receipt).await {
+            match Box::pin(call.attempt(receipt)).await {
                 Attempted::Answered(response) => return Ok(response),
                 Attempted::Failed(failed) if at + 1 == n_targets => {
                     context.gateway.record(&failed.receipt);
@@ -201,9 +201,9 @@ impl Call {
         }
         let changes = !self.repairs.is_empty() || !self.context.wanted_settings().is_empty();
         if self.is_same_protocol() && !changes {
-            self.pass_through(receipt).await
+            Box::pin(self.pass_through(receipt)).await
         } else {
-            self.translate(receipt).await
+            Box::pin(self.translate(receipt)).await
         }
     }
 

@@ -64,7 +64,7 @@ impl Call {
         };
         let body = match self.prepare(&named, &mut receipt) {
             Prepared::Body(body) => Arc::new(body.into_owned()),
-            Prepared::Encode => return self.clone().translate(receipt).await,
+            Prepared::Encode => return Box::pin(self.clone().translate(receipt)).await,
             Prepared::Refuse(broken) => return self.refuse(&broken, receipt),
         };
         receipt.note_sent(&body);
@@ -78,7 +78,7 @@ impl Call {
                 receipt.upstream.push(attempt(Some(200), sent, None));
                 Attempted::Answered(self.clone().relay_reply(reply, receipt).await)
             }
-            Ok(reply) => self.refused(reply, sent, receipt).await,
+            Ok(reply) => Box::pin(self.refused(reply, sent, receipt)).await,
             Err(error) => {
                 receipt.upstream.push(attempt(None, sent, None));
                 self.error(&self.unreachable(&error), receipt)
