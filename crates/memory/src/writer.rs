@@ -429,7 +429,8 @@ impl WriterTask {
     /// Moves the oldest rows that wait into the store.
     async fn write_waiting(&mut self, retry_at: &mut Instant) {
         if let Some(group) = self.kept.pop_front() {
-            if self.store.write(Arc::clone(&group.rows)).await.is_ok() {
+            // A reply may have been deleted in the tables since: its first write may have succeeded unnoticed.
+            if self.store.write_late(Arc::clone(&group.rows)).await.is_ok() {
                 self.is_stored(&group);
                 self.came_up();
                 *retry_at = Instant::now();

@@ -128,7 +128,8 @@ impl Store for PostgresStore {
             let tenants: Vec<TenantId> = batch.iter().map(WriteRow::tenant).collect();
             let replies: Vec<ReplyId> = batch.iter().filter_map(WriteRow::new_reply).collect();
             let asked = commands::existing(&tenants, &replies);
-            let (tenants, deleted) = rows::existing(&self.run(&self.writes, asked, Pipeline::Separate).await?)?;
+            let answers = self.run(&self.writes, asked, Pipeline::Separate).await?;
+            let rows::Existing { tenants, deleted } = rows::existing(&answers)?;
             // A reply that is deleted just now may come back, but nobody reads it: its mark stays.
             let is_wanted = |row: &&WriteRow| {
                 let is_deleted = row.new_reply().is_some_and(|reply| deleted.contains(&(row.tenant(), reply)));

@@ -33,12 +33,21 @@ pub(super) fn tenant(row: &Row) -> Result<TenantRow, StoreError> {
     })
 }
 
-/// The tenants that exist, and the replies that were deleted.
-pub(super) fn existing(answers: &[Vec<Row>]) -> Result<(HashSet<TenantId>, HashSet<(TenantId, ReplyId)>), StoreError> {
+/// What rows that waited in a file may belong to.
+pub(super) struct Existing {
+    pub(super) tenants: HashSet<TenantId>,
+    /// Replies that were deleted.
+    pub(super) deleted: HashSet<(TenantId, ReplyId)>,
+}
+
+pub(super) fn existing(answers: &[Vec<Row>]) -> Result<Existing, StoreError> {
     let [tenants, deleted] = answers else { return Err(malformed()) };
     let tenants = tenants.iter().map(|row| Ok(TenantId(fixed(row, 0)?)));
     let deleted = deleted.iter().map(|row| Ok((TenantId(fixed(row, 0)?), ReplyId(fixed(row, 1)?))));
-    Ok((tenants.collect::<Result<_, StoreError>>()?, deleted.collect::<Result<_, StoreError>>()?))
+    Ok(Existing {
+        tenants: tenants.collect::<Result<_, StoreError>>()?,
+        deleted: deleted.collect::<Result<_, StoreError>>()?,
+    })
 }
 
 /// All matches and rows, and the replies whose bodies are in parts.
