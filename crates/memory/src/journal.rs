@@ -1,9 +1,9 @@
-//! Files of replies that are not in the tables yet. Appending to one takes microseconds and survives the end of the process,
-//! so a client need not wait for a commit, and replies are committed in large groups.
+//! Files of replies that are not in the tables yet. Appending to one takes microseconds and survives the end of the
+//! process, so a client need not wait for a commit, and replies are committed in large groups.
 //!
-//! Only the process that wrote a journal sees these replies. So it is used while one process uses the database. A second
-//! one first marks both, and then copies what the first has into the tables: an append that did not see the mark is seen
-//! by this copy. From then on both commit each reply before its client is told that it is durable.
+//! Only the process that wrote a journal sees these replies. So it is used while one process uses the database. A
+//! second one first marks both, and then copies what the first has into the tables: an append that did not see the
+//! mark is seen by this copy. From then on both commit each reply before its client is told that it is durable.
 
 mod presence;
 #[cfg(test)]
@@ -143,7 +143,7 @@ impl Journal {
         buffer.clear();
         append_row(buffer, row)?;
         current.append(buffer)?;
-        // Afterwards: whoever sets the mark later finds the row in the file. The lock is held, see `were_checked`.
+        // Afterwards: a process that sets the mark later finds the row in the file. The lock is held, see `were_checked`.
         Some(Appended { number: JournalNumber(current.number), is_shared: self.is_shared() })
     }
 

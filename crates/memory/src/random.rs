@@ -8,7 +8,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// more than using it.
 const POOL_BYTES: usize = 1024;
 
-/// Unused bytes are at the end.
+/// Bytes that were not used yet are at the end.
 struct Pool {
     bytes: [u8; POOL_BYTES],
     n_used: usize,

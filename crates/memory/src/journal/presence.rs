@@ -97,7 +97,7 @@ impl Presence {
         let mut running = Vec::new();
         for process in processes(&self.database)? {
             let Ok(file) = File::open(process_file(&self.database, &process.id)) else { continue };
-            // An error is no proof that it has ended.
+            // An error does not prove that it has ended.
             if process.id != self.id && file.try_lock_shared().is_err() {
                 running.push(process.id);
             }

@@ -130,7 +130,7 @@ impl Store for PostgresStore {
             let asked = commands::existing(&tenants, &replies);
             let answers = self.run(&self.writes, asked, Pipeline::Separate).await?;
             let rows::Existing { tenants, deleted } = rows::existing(&answers)?;
-            // A reply that is deleted just now may come back, but nobody reads it: its mark stays.
+            // A reply that is deleted just now may come back, but it is never read: its mark stays.
             let is_wanted = |row: &&WriteRow| {
                 let is_deleted = row.new_reply().is_some_and(|reply| deleted.contains(&(row.tenant(), reply)));
                 tenants.contains(&row.tenant()) && !is_deleted
