@@ -99,7 +99,8 @@ impl Terminal {
         terminal
     }
 
-    /// Passes bytes both ways until nothing happens for `moment`.
+    /// Passes bytes both ways until nothing happens for `moment`, and never stops within a frame: half a frame shows what
+    /// no user sees.
     fn pump(&mut self, mut input: &[u8], moment: Duration) -> Flow {
         let mut bytes = [0; 16 * 1024];
         loop {
@@ -108,16 +109,18 @@ impl Terminal {
                 // Small enough to be written without blocking.
                 drop((&self.pty).write_all(&replies));
             }
-            // Wait longer only while keys are still to be written.
-            let (wanted, moment) = match input.is_empty() {
-                true => (PollFlags::IN, moment),
-                false => (PollFlags::IN | PollFlags::OUT, TIMEOUT),
+            // Wait longer only for the rest of a frame, and while keys are still to be written.
+            let (wanted, moment) = match (input.is_empty(), self.emulator.is_drawing()) {
+                (true, false) => (PollFlags::IN, moment),
+                (true, true) => (PollFlags::IN, TIMEOUT),
+                (false, _) => (PollFlags::IN | PollFlags::OUT, TIMEOUT),
             };
             let mut ready = [PollFd::new(&self.pty, wanted)];
             poll(&mut ready, Some(&Timespec::try_from(moment).unwrap())).unwrap();
             let found = ready[0].revents();
             if found.is_empty() {
                 assert!(input.is_empty(), "the program does not take its keys\n{}", self.picture());
+                assert!(!self.emulator.is_drawing(), "the program does not end its frame\n{}", self.picture());
                 return Flow::Open;
             }
             if found.contains(PollFlags::OUT) && !input.is_empty() {
