@@ -111,7 +111,7 @@ impl Config {
         let timeouts = Timeouts::of(&loaded.settings);
         Ok(Config {
             http: Http::new(timeouts),
-            https: (0..connection_threads::count()).map(|_| Http::new(timeouts)).collect(),
+            https: (0..serve.threads).map(|_| Http::new(timeouts)).collect(),
             redactor: Redactor::new(secrets),
             dialects,
             settings: loaded.settings,

@@ -20,11 +20,6 @@ thread_local! {
     static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// How many there are: one for each core.
-pub(crate) fn count() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// The number of this thread, from 0. None if it does not serve connections.
 pub(crate) fn number() -> Option<usize> {
     NUMBER.get()
@@ -44,8 +39,8 @@ struct ConnectionThread {
 }
 
 impl ConnectionThreads {
-    pub(crate) fn start() -> io::Result<ConnectionThreads> {
-        let threads = (0..count()).map(ConnectionThread::start).collect::<io::Result<_>>()?;
+    pub(crate) fn start(count: usize) -> io::Result<ConnectionThreads> {
+        let threads = (0..count).map(ConnectionThread::start).collect::<io::Result<_>>()?;
         Ok(ConnectionThreads { threads })
     }
 
@@ -111,9 +106,9 @@ mod tests {
 
     #[tokio::test]
     async fn connections_are_spread_over_the_threads_and_end_with_them() {
-        let threads = ConnectionThreads::start().unwrap();
+        let threads = ConnectionThreads::start(3).unwrap();
         let (numbers, mut found) = mpsc::unbounded_channel();
-        for _ in 0..2 * count() {
+        for _ in 0..6 {
             let numbers = numbers.clone();
             threads.spawn(async move {
                 numbers.send(number().unwrap()).unwrap();
@@ -121,8 +116,8 @@ mod tests {
             });
         }
         drop(numbers);
-        let mut seen = vec![0; count()];
-        for _ in 0..2 * count() {
+        let mut seen = vec![0; 3];
+        for _ in 0..6 {
             seen[found.recv().await.unwrap()] += 1;
         }
         assert!(seen.iter().all(|n| *n == 2), "{seen:?}");

@@ -322,7 +322,9 @@ impl RequestContext {
         }
         // In boxes: a future has room for the largest one in it, and is copied at each step on its way into this one.
         match route {
-            Route::Generate { protocol, model, delivery } => Box::pin(self.generate(protocol, model, delivery, body)).await,
+            Route::Generate { protocol, model, delivery } => {
+                Box::pin(self.generate(protocol, model, delivery, body)).await
+            }
             Route::CountTokens { protocol, model } => Box::pin(self.count_tokens(protocol, model, body)).await,
             Route::Models(shape) => Ok(Box::pin(self.model_list(shape)).await),
             Route::Model(shape, name) => Box::pin(self.model_page(shape, &name)).await,

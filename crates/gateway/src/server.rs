@@ -48,7 +48,7 @@ impl Listening {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
-        let threads = ConnectionThreads::start()
+        let threads = ConnectionThreads::start(config.serve.threads)
             .map_err(|error| HintedError::new(format!("the threads for connections cannot be started: {error}")))?;
         Ok(Listening { main, metrics, threads })
     }

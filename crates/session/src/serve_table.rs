@@ -10,7 +10,7 @@ use crate::error::HintedError;
 use crate::provider_tables::TableReader;
 use crate::settings_file::SettingsFile;
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "listen",
     "store",
     "retention",
@@ -30,6 +30,7 @@ const KEYS: [&str; 19] = [
     "keep_alive",
     "max_body",
     "connections",
+    "threads",
 ];
 
 const KEY_KEYS: [&str; 6] = ["name", "hash", "tenant", "models", "limit", "pass"];
@@ -38,6 +39,9 @@ const LIMIT_KEYS: [&str; 4] = ["requests", "tokens", "thinking", "money"];
 
 /// The longest time that a setting may give: ten years.
 const MAX_TIME: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// More than any machine has cores.
+const MAX_THREADS: usize = 1024;
 
 /// The checked `[serve]` table.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,6 +77,14 @@ pub struct ServeTable {
     pub max_body: usize,
     /// Clients connected at once.
     pub connections: usize,
+    /// Threads that serve connections.
+    pub threads: usize,
+}
+
+/// Every other core: the store, the kernel's network and whatever else runs there need the rest, and fewer threads take less
+/// time for a request.
+fn usual_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
 }
 
 impl Default for ServeTable {
@@ -97,6 +109,7 @@ impl Default for ServeTable {
             keep_alive: Duration::from_secs(10),
             max_body: 64 << 20,
             connections: 1024,
+            threads: usual_threads(),
         }
     }
 }
@@ -334,6 +347,7 @@ pub fn read(file: &SettingsFile, root: &Table) -> Result<ServeTable, HintedError
         keep_alive: time(&reader, "keep_alive")?.unwrap_or(usual.keep_alive),
         max_body: count(&reader, "max_body")?.unwrap_or(usual.max_body),
         connections: count(&reader, "connections")?.unwrap_or(usual.connections),
+        threads: threads(&reader)?.unwrap_or(usual.threads),
     })
 }
 
@@ -399,6 +413,15 @@ fn count(reader: &TableReader<'_>, key: &str) -> Result<Option<usize>, HintedErr
     let Some(item) = reader.table.get(key) else { return Ok(None) };
     let number = item.as_integer().and_then(|number| usize::try_from(number).ok()).filter(|number| *number > 0);
     number.map(Some).ok_or_else(|| reader.error_at(key, "expected a number above 0"))
+}
+
+fn threads(reader: &TableReader<'_>) -> Result<Option<usize>, HintedError> {
+    match count(reader, "threads")? {
+        Some(number) if number > MAX_THREADS => {
+            Err(reader.error_at("threads", &format!("expected a number up to {MAX_THREADS}")))
+        }
+        number => Ok(number),
+    }
 }
 
 fn words(reader: &TableReader<'_>, key: &str) -> Result<Vec<String>, HintedError> {

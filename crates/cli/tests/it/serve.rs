@@ -182,6 +182,11 @@ fn g3_what_cannot_be_recorded_is_refused_at_the_start() {
     assert!(shared.refused("serve --check-config").contains("ASIDE_STORE_KEY"));
     let wrong = TestConfig::with("serve-record-wrong", "[serve]\nrecord = 3\n");
     assert!(wrong.refused("serve --check-config").contains("expected true, false or a list of tenants"));
+    for (threads, problem) in [("0", "above 0"), ("1000000", "up to 1024"), ("\"all\"", "above 0")] {
+        let config = TestConfig::with("serve-threads", &format!("[serve]\nthreads = {threads}\n"));
+        let refused = config.refused("serve --check-config");
+        assert!(refused.contains("serve.threads: expected a number") && refused.contains(problem), "{refused}");
+    }
 }
 
 /// Every stream needs two sockets.
