@@ -30,9 +30,8 @@ async fn outcome(memory: &Memory, tenant: &Arc<Tenant>, n: u64) -> Outcome {
 }
 
 /// The process of the tests below: stores replies until it is killed, and prints the number of each that is durable. Every
-/// fifth one is deleted.
+/// fifth one is deleted. Does nothing unless it is started by them.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "started by other tests"]
 async fn stores_until_it_is_killed() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let folder = std::mem::ManuallyDrop::new(Folder(folder.into()));
@@ -64,7 +63,7 @@ struct Storing {
 impl Storing {
     fn start(folder: &Folder, key: &StoreKey) -> Storing {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "killed::stores_until_it_is_killed", "--ignored", "--nocapture"]);
+        command.args(["--exact", "killed::stores_until_it_is_killed", "--nocapture"]);
         command.env(FOLDER, &folder.0).env(KEY, key.to_text()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
