@@ -30,6 +30,7 @@ impl ExchangeSink for FrontSink<'_> {
                 }
             }
             ExchangeUpdate::Received(bytes) => front.on_update(Update::Received(bytes)),
+            ExchangeUpdate::AtEnd => (),
             ExchangeUpdate::Event { event, fold } => front.on_update(Update::Event { event, fold }),
             ExchangeUpdate::Retrying { after, attempt, why } => {
                 front.on_update(Update::Retrying { after, attempt, why });

@@ -39,6 +39,7 @@ mod same_protocol;
 mod server;
 mod tool_names;
 mod translate;
+mod unchanged_bytes;
 mod watched_reply;
 
 pub use config::GatewayOptions;

@@ -24,11 +24,12 @@ use crate::error_response::{ErrorKind, GatewayError, GatewayResponse, json_respo
 use crate::generate::{Attempted, Call};
 use crate::recall::{ReadRequest, StreamMarks};
 use crate::receipt::{Receipt, Timing};
-use crate::relay::{Relay, RelayFraming, relay, terminal_frame};
+use crate::relay::{Relay, RelayFraming, relay};
 use crate::reply_shape::ReplyShaper;
-use crate::response_state::{ResponseIdFinder, ResponseRequest};
+use crate::response_state::ResponseRequest;
 use crate::route::ReplyDelivery;
 use crate::same_protocol::attempt;
+use crate::unchanged_bytes::UnchangedBytes;
 use crate::watched_reply::note_time;
 
 /// The response for the client, decided when the reply begins or fails.
@@ -106,8 +107,8 @@ impl Call {
         };
         let output = match (self.delivery, self.is_same_protocol()) {
             (ReplyDelivery::Streamed, true) => {
-                let response_id = ResponseIdFinder::new(self.protocol);
-                ReplyOutput::Unchanged { marks, protocol: self.protocol, held: Vec::new(), response_id }
+                let bytes = UnchangedBytes::new(self.protocol, self.target.redactor.stream());
+                ReplyOutput::Unchanged { marks, bytes }
             }
             (ReplyDelivery::Streamed, false) => ReplyOutput::Shaped {
                 writer: Box::new(StreamWriter::new(self.protocol, &read.shape.rules, &head)),
@@ -127,7 +128,6 @@ impl Call {
             cancel: cancel.clone(),
             sent: Instant::now(),
             first_bytes: None,
-            unsent: Vec::new(),
             ended: None,
             timing: Timing::default(),
         };
@@ -266,9 +266,9 @@ impl Call {
                 }
                 draft
             }
-            (ReplyOutput::Unchanged { marks, response_id, .. }, _) => {
+            (ReplyOutput::Unchanged { marks, bytes }, _) => {
                 let mut draft = marks.draft;
-                if let (Some(draft), Some(id)) = (&mut draft, response_id.id()) {
+                if let (Some(draft), Some(id)) = (&mut draft, bytes.response_id.id()) {
                     draft.name_response(id);
                 }
                 draft
@@ -317,8 +317,8 @@ fn end_of(ended: Option<ReplyEnd>, result: &Result<(), ExchangeError>) -> ReplyE
 enum ReplyOutput<'a> {
     /// Rewritten in the client's protocol.
     Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks>> },
-    /// The provider's bytes. The last frame is held.
-    Unchanged { marks: StreamMarks, protocol: Protocol, held: Vec<u8>, response_id: ResponseIdFinder },
+    /// The provider's bytes.
+    Unchanged { marks: StreamMarks, bytes: UnchangedBytes },
     /// As one body at the end.
     Whole { marks: StreamMarks },
 }
@@ -344,8 +344,6 @@ struct TranslatingSink<'a> {
     /// When the last request was sent.
     sent: Instant,
     first_bytes: Option<Instant>,
-    /// Bytes of the provider that wait for the client. Rewritten bytes wait in their writer.
-    unsent: Vec<u8>,
     ended: Option<ReplyEnd>,
     timing: Timing,
 }
@@ -365,24 +363,14 @@ impl TranslatingSink<'_> {
     fn take_unsent(&mut self) -> Vec<u8> {
         match &mut self.output {
             ReplyOutput::Shaped { writer, .. } => writer.drain(),
-            ReplyOutput::Unchanged { .. } | ReplyOutput::Whole { .. } => std::mem::take(&mut self.unsent),
-        }
-    }
-
-    fn write_bytes(&mut self, bytes: &[u8]) {
-        if let ReplyOutput::Unchanged { protocol, held, response_id, .. } = &mut self.output {
-            response_id.push(bytes);
-            self.unsent.append(held);
-            let at = terminal_frame(*protocol, bytes).unwrap_or(bytes.len());
-            let (now, later) = bytes.split_at_checked(at).unwrap_or((bytes, &[]));
-            self.unsent.extend_from_slice(now);
-            held.extend_from_slice(later);
+            ReplyOutput::Unchanged { bytes, .. } => bytes.take_unsent(),
+            ReplyOutput::Whole { .. } => Vec::new(),
         }
     }
 
     fn write_end(&mut self, end: &ReplyEnd) {
-        if let ReplyOutput::Unchanged { held, .. } = &mut self.output {
-            self.unsent.append(held);
+        if let ReplyOutput::Unchanged { bytes, .. } = &mut self.output {
+            bytes.release();
         }
         self.write_event(Event::Ended(end));
     }
@@ -419,7 +407,14 @@ impl ExchangeSink for TranslatingSink<'_> {
             ExchangeUpdate::Received(bytes) => {
                 self.first_bytes.get_or_insert_with(Instant::now);
                 self.timing.first_byte.get_or_insert_with(Instant::now);
-                self.write_bytes(bytes);
+                if let ReplyOutput::Unchanged { bytes: unchanged, .. } = &mut self.output {
+                    unchanged.add(bytes.clone());
+                }
+            }
+            ExchangeUpdate::AtEnd => {
+                if let ReplyOutput::Unchanged { bytes, .. } = &mut self.output {
+                    bytes.end_is_read();
+                }
             }
             ExchangeUpdate::Event { event: Event::Ended(end), .. } => self.ended = Some(end.clone()),
             ExchangeUpdate::Event { event, .. } => {
@@ -437,9 +432,8 @@ impl ExchangeSink for TranslatingSink<'_> {
                     // The refusal inside a stream is not part of the answer.
                     drop(self.take_unsent());
                     self.ended = None;
-                    if let ReplyOutput::Unchanged { held, response_id, protocol, .. } = &mut self.output {
-                        *response_id = ResponseIdFinder::new(*protocol);
-                        held.clear();
+                    if let ReplyOutput::Unchanged { bytes, .. } = &mut self.output {
+                        bytes.start_over();
                     }
                 }
             }

@@ -1,10 +1,14 @@
 //! Reads a reply as fast as the sink accepts it, and decodes it.
 
+use std::time::Duration;
+
 use aside_core::block::Reply;
 use aside_core::connection_failure::ConnectionError;
 use aside_core::event::{BlockOpening, Event, NoteCode, ProseKind, Sink};
 use aside_core::fold::Fold;
 use aside_core::wire::{Decoder, NotUnderstood};
+use bytes::Bytes;
+use tokio::time::Instant;
 
 use super::outcome::{ExchangeError, ProviderRefusal};
 use super::request::{ExchangeRequest, ReplyPhase, StopSignals, StoppedBy};
@@ -13,6 +17,9 @@ use crate::clock::now;
 use crate::http::{Http, HttpReply};
 use crate::redact::Redactor;
 
+/// How long a body may stay open after the end of the reply. Some servers leave it open as long as the connection.
+const MAX_OPEN_BODY: Duration = Duration::from_millis(50);
+
 /// Why reading stopped.
 enum StreamStop {
     Complete,
@@ -20,6 +27,18 @@ enum StreamStop {
     Full,
     Signal(StoppedBy),
     Failed(ConnectionError),
+}
+
+/// The next bytes of a body, waited for until a moment if the reply has ended. None after the end.
+async fn next_bytes(
+    http: &Http,
+    reply: &mut HttpReply,
+    end_of_wait: Option<Instant>,
+) -> Result<Option<Bytes>, ConnectionError> {
+    match end_of_wait {
+        None => reply.next_bytes(http).await,
+        Some(end_of_wait) => tokio::time::timeout_at(end_of_wait, reply.next_bytes(http)).await.unwrap_or(Ok(None)),
+    }
 }
 
 pub(super) struct ReplyReader<'a, S> {
@@ -62,12 +81,18 @@ impl<S: ExchangeSink> ReplyReader<'_, S> {
         fold: &mut Fold,
         phase: &mut ReplyPhase,
     ) -> StreamStop {
+        let mut end_of_wait = None;
         loop {
-            match wait_for(http_reply.next_bytes(self.http), *phase, self.stop, self.sink).await {
+            let next = next_bytes(self.http, http_reply, end_of_wait);
+            match wait_for(next, *phase, self.stop, self.sink).await {
                 Ok(Ok(Some(bytes))) => {
                     self.sink.on_update(ExchangeUpdate::Received(&bytes));
                     fold.set_now(now());
                     decoder.push(&bytes, &mut self.tee(fold, phase, None));
+                    if decoder.is_at_end() && end_of_wait.is_none() {
+                        end_of_wait = Some(Instant::now() + MAX_OPEN_BODY);
+                        self.sink.on_update(ExchangeUpdate::AtEnd);
+                    }
                 }
                 Ok(Ok(None)) => return StreamStop::Complete,
                 Ok(Err(error)) => return StreamStop::Failed(error),

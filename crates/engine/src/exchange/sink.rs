@@ -18,6 +18,8 @@ pub enum ExchangeUpdate<'a> {
     Sending { encoded: &'a Encoded, body: &'a str },
     /// Raw bytes of the reply.
     Received(&'a Bytes),
+    /// The provider has said that the reply ends here. Little or nothing follows.
+    AtEnd,
     /// A decoded event. The fold already includes it.
     Event { event: Event<'a>, fold: &'a Fold },
     /// The same bytes will be sent again; there was no reply.

@@ -220,6 +220,19 @@ async fn a_connection_that_breaks_after_the_end_of_a_reply_does_not_fail_it() {
 }
 
 #[tokio::test]
+async fn a_body_that_stays_open_after_the_end_of_a_reply_is_not_waited_for() {
+    let body = chat(&[r#"{"reasoning_content":"Let me see."}"#, r#"{"content":"Four."}"#], "stop");
+    let script = vec![stream_head(), ServerStep::Bytes(body.into_bytes()), ServerStep::WaitForDisconnect];
+    let server = ScriptedServer::start(vec![script]).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), to_deepseek(&server).run("hi")).await;
+    let (outcome, sink) = ended.expect("long before the idle limit");
+    assert_eq!((outcome.result, answer_text(&outcome.reply).as_str()), (Ok(()), "Four."));
+    assert!(outcome.reply.notes.is_empty(), "{:?}", outcome.reply.notes);
+    assert_eq!(sink.lines.last().map(String::as_str), Some("ended"));
+    wait_until("the socket is closed", || server.client_is_gone()).await;
+}
+
+#[tokio::test]
 async fn k4_errors_contain_no_keys() {
     let key = "sk-0123456789abcdef";
     let server = ScriptedServer::start(vec![refusal(&format!("Incorrect API key provided: {key}"))]).await;

@@ -71,7 +71,7 @@ impl ExchangeSink for TestSink {
                 return;
             }
             ExchangeUpdate::Event { event: Event::Ended(_), .. } => "ended".to_owned(),
-            ExchangeUpdate::Event { .. } => return,
+            ExchangeUpdate::AtEnd | ExchangeUpdate::Event { .. } => return,
             ExchangeUpdate::Retrying { attempt, why, .. } => format!("retrying {attempt}: {why}"),
             ExchangeUpdate::Repaired(notice) => format!("repaired {}", notice.repair.as_str()),
         };

@@ -279,3 +279,20 @@ async fn g4_no_part_of_a_reply_shows_the_provider_s_key() {
         }
     }
 }
+
+/// The request is ours, so the reply is read by the exchange; its bytes still reach the client as they are.
+#[tokio::test]
+async fn g4_a_stream_for_a_request_of_ours_passes_without_the_provider_s_key() {
+    let stream = |said: &str| {
+        let delta = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{said}\"}}}}]}}\n\n");
+        let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+        format!("{delta}{end}")
+    };
+    let pieces: Vec<Vec<u8>> = stream(&format!("Your key is {KEY}.")).bytes().map(|byte| vec![byte]).collect();
+    let provider = Provider::start(move |_| Scripted { pieces: pieces.clone(), ..Scripted::stream("") }).await;
+    let running = Setup::new(config(&provider, "openai-chat")).start().await;
+    let body = r#"{"model":"up/m","stream":true,"messages":[{"role":"user","content":"x"}]}"#;
+    let answer = running.post("/v1/chat/completions", &[("aside-set", "reasoning.effort=low")], body).await;
+    assert_eq!((answer.status, answer.text()), (200, stream("Your key is ***.")));
+    assert!(!answer.broke_off);
+}
