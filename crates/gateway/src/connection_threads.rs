@@ -69,8 +69,14 @@ impl ConnectionThreads {
 impl ConnectionThread {
     fn start(number: usize) -> io::Result<ConnectionThread> {
         let (sender, mut queue) = mpsc::unbounded_channel::<Work>();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (tell, started) = std::sync::mpsc::channel();
         let serve = move || {
+            // Made here, because a runtime that is dropped by asynchronous code panics, as when this thread cannot start.
+            let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(tell.send(Err(error))),
+            };
+            drop(tell.send(Ok(())));
             NUMBER.set(Some(number));
             runtime.block_on(async {
                 while let Some(work) = queue.recv().await {
@@ -80,6 +86,7 @@ impl ConnectionThread {
             runtime.shutdown_timeout(END_TIME);
         };
         let handle = std::thread::Builder::new().name(format!("connections-{number}")).spawn(serve)?;
+        started.recv().map_err(io::Error::other)??;
         Ok(ConnectionThread { work: sender, n_running: Arc::default(), handle })
     }
 }

@@ -40,6 +40,7 @@ use crate::recall::LossCounts;
 use crate::receipt::{LIST_LENGTH, ListedReceipt, Receipt, ReceiptLog, ReceiptModel, Timing, newest_of};
 use crate::request_body::{BodyMemory, RequestBody, read_body};
 use crate::route::{Route, RouteHints, percent_decode};
+use crate::running_replies::RunningReplies;
 
 /// A running gateway, without its sockets.
 #[derive(Debug)]
@@ -61,6 +62,7 @@ pub struct Gateway {
     /// Whether there was ever a key. Once the last key is revoked, requests without a key are still refused.
     had_keys: AtomicBool,
     draining: AtomicBool,
+    pub(crate) replies: RunningReplies,
     body_memory: BodyMemory,
 }
 
@@ -104,6 +106,7 @@ impl Gateway {
             stored_keys: RwLock::default(),
             had_keys: AtomicBool::new(false),
             draining: AtomicBool::new(false),
+            replies: RunningReplies::default(),
             body_memory: BodyMemory::default(),
         };
         gateway.read_store().await?;

@@ -35,6 +35,7 @@ mod reply_shape;
 mod request_body;
 mod response_state;
 mod route;
+mod running_replies;
 mod same_protocol;
 mod server;
 mod tool_names;

@@ -307,7 +307,8 @@ impl Call {
 
     /// A function of its own, so that the request's future has no room for this one.
     fn watch_in_background(self, reply: HttpReply, relay: Relay, keys: RedactedStream, receipt: Receipt) {
-        tokio::spawn(self.watch(reply, relay, keys, receipt));
+        let gateway = Arc::clone(&self.context.gateway);
+        gateway.replies.spawn(self.watch(reply, relay, keys, receipt));
     }
 
     async fn watch(mut self, mut reply: HttpReply, mut relay: Relay, mut keys: RedactedStream, mut receipt: Receipt) {
@@ -316,7 +317,12 @@ impl Call {
         let _stream = self.context.gateway.metrics.stream();
         let mut watched = WatchedReply::new(self.decoder(), self.protocol);
         let mut held = None;
-        let result = self.watch_bytes(&mut reply, &mut relay, &mut keys, &mut watched, &mut held).await;
+        let gateway = Arc::clone(&self.context.gateway);
+        let result = tokio::select! {
+            biased;
+            result = self.watch_bytes(&mut reply, &mut relay, &mut keys, &mut watched, &mut held) => result,
+            () = gateway.replies.cut_off().cancelled() => Ok(WatchEnd::Broken("the gateway ends".to_owned())),
+        };
         // Dropping it closes the socket of an incomplete reply, so the provider stops generating.
         let rest = matches!(result, Ok(WatchEnd::BodyOpen)).then_some(reply);
         if let (Some(draft), Some(id)) = (&mut draft, watched.response_id.id()) {

@@ -93,8 +93,8 @@ pub async fn serve(gateway: Arc<Gateway>, listening: Listening, stop: Cancellati
         () = tokio::time::sleep(drain) => (),
         () = stop_now.cancelled() => (),
     }
+    gateway.replies.end().await;
     gateway.flush().await;
-    // Replies that are still running are cut off.
     threads.end().await;
 }
 

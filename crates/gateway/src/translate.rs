@@ -57,7 +57,7 @@ impl Call {
         let (tell, told) = oneshot::channel();
         let header = self.repaired_header();
         let call = self.clone();
-        tokio::spawn(async move { call.run_exchange(&read, relay, tell, receipt).await });
+        self.context.gateway.replies.spawn(async move { call.run_exchange(&read, relay, tell, receipt).await });
         let with_counts = |mut answer: GatewayResponse, receipt: &Receipt| {
             set_header(&mut answer, header, &receipt.counts.to_string());
             answer
@@ -107,7 +107,7 @@ impl Call {
         };
         let output = match (self.delivery, self.is_same_protocol()) {
             (ReplyDelivery::Streamed, true) => {
-                let bytes = UnchangedBytes::new(self.protocol, self.target.redactor.stream());
+                let bytes = Box::new(UnchangedBytes::new(self.protocol, self.target.redactor.stream()));
                 ReplyOutput::Unchanged { marks, bytes }
             }
             (ReplyDelivery::Streamed, false) => ReplyOutput::Shaped {
@@ -118,7 +118,7 @@ impl Call {
                 ReplyOutput::Whole { marks }
             }
         };
-        let cancel = CancellationToken::new();
+        let cancel = self.context.gateway.replies.cut_off().child_token();
         let mut sink = TranslatingSink {
             output,
             read,
@@ -318,7 +318,7 @@ enum ReplyOutput<'a> {
     /// Rewritten in the client's protocol.
     Shaped { writer: Box<StreamWriter>, shaper: Box<ReplyShaper<'a, StreamMarks>> },
     /// The provider's bytes.
-    Unchanged { marks: StreamMarks, bytes: UnchangedBytes },
+    Unchanged { marks: StreamMarks, bytes: Box<UnchangedBytes> },
     /// As one body at the end.
     Whole { marks: StreamMarks },
 }

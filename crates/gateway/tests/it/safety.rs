@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aside_gateway::hash_text;
+use aside_session::serve_table::StoreChoice;
 
 use super::support::{Provider, Scripted, Setup};
 
@@ -135,6 +136,43 @@ async fn g8_a_draining_gateway_refuses_new_requests_and_ends() {
     running.stop.cancel();
     let ended = tokio::time::timeout(Duration::from_secs(60), &mut running.task).await;
     assert!(ended.is_ok(), "it ends once nothing runs");
+}
+
+#[tokio::test]
+async fn g8_what_came_of_a_reply_is_remembered_when_the_gateway_ends_before_it() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    // A provider that sends a part of its reply, and nothing else until its client has gone.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let provider = tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.expect("a client");
+            let mut bytes = [0; 4096];
+            let _n = socket.read(&mut bytes).await;
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+                data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n";
+            socket.write_all(head.as_bytes()).await.expect("a client");
+            while socket.read(&mut bytes).await.is_ok_and(|n| n > 0) {}
+        }
+    });
+    let config = format!("[providers.slow]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}\"\n");
+    let body = r#"{"model":"slow/m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
+    for path in ["/v1/chat/completions", "/v1/messages"] {
+        let running = Setup { store: StoreChoice::Sqlite, ..Setup::new(config.clone()) }.start().await;
+        let end_at_once = |bytes: &[u8]| {
+            if String::from_utf8_lossy(bytes).contains("half") {
+                running.stop.cancel();
+                running.stop_now.cancel();
+            }
+        };
+        let answer = running.send_watched("POST", path, &[], body.into(), end_at_once).await;
+        let is_told = answer.broke_off || answer.text().contains("event: error");
+        assert!(is_told && answer.text().contains("half"), "{path}: {answer:?}");
+        let running = running.restart().await;
+        let receipt = running.receipt(&answer).await;
+        assert_eq!((&receipt["status"], &receipt["store"]), (&200.into(), &"ok".into()), "{path}: {receipt}");
+    }
+    provider.abort();
 }
 
 #[tokio::test]
