@@ -2,6 +2,9 @@
 
 use bytes::{Bytes, BytesMut};
 
+/// Room for what follows is reserved up to this.
+const MAX_ROOM: usize = 64 << 10;
+
 /// Bytes that wait to be passed on. One chunk alone is never copied.
 #[derive(Debug, Default)]
 pub struct JoinedBytes {
@@ -33,7 +36,8 @@ impl JoinedBytes {
         match &mut self.chunks {
             Chunks::None => self.chunks = Chunks::One(bytes),
             Chunks::One(first) => {
-                let mut joined = BytesMut::with_capacity(4 * (first.len() + bytes.len()));
+                let bytes_now = first.len() + bytes.len();
+                let mut joined = BytesMut::with_capacity((4 * bytes_now).min(bytes_now.max(MAX_ROOM)));
                 joined.extend_from_slice(first);
                 joined.extend_from_slice(&bytes);
                 self.chunks = Chunks::Joined(joined);

@@ -97,13 +97,14 @@ impl Journal {
 
     /// What the journals of the other processes have, whether they run or not.
     pub(crate) fn others(&self) -> io::Result<Vec<OtherJournal>> {
-        read_others(self.presence.database(), Some(&self.presence.id), Of::All)
+        read_others(self.presence.database(), Some(&self.presence.id), WhichProcesses::All)
     }
 
-    /// The journals of processes that have ended, if it is time to look for them. Then [`Journal::were_checked`] must follow.
+    /// The journals of processes that have ended, if it is time to look for them. Then [`Journal::were_checked`] or
+    /// [`Journal::check_again`] must follow.
     pub(crate) fn check_ended(&self) -> Option<io::Result<Vec<OtherJournal>>> {
         let is_due = self.was_shared() && self.lock().checked.elapsed() >= CHECK_EVERY;
-        is_due.then(|| read_others(self.presence.database(), Some(&self.presence.id), Of::Ended))
+        is_due.then(|| read_others(self.presence.database(), Some(&self.presence.id), WhichProcesses::Ended))
     }
 
     /// Removes the mark if this process is alone now.
@@ -112,7 +113,12 @@ impl Journal {
         let mut files = self.lock();
         files.checked = Instant::now();
         // If that fails, the mark stays.
-        let _still_marked = self.presence.unmark();
+        let _unmarked = self.presence.unmark();
+    }
+
+    /// Something that an ended process has left could not be stored. The mark stays, so it is looked for again.
+    pub(crate) fn check_again(&self) {
+        self.lock().checked = Instant::now();
     }
 
     /// Whether other processes are known to need each reply at once. Asks the file system only if they did before.
@@ -269,21 +275,21 @@ impl OtherJournal {
 
 /// Whose journals to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum WhichProcesses {
     All,
     Ended,
 }
 
 /// Reads the journals of processes that have ended, without starting one.
 pub(crate) fn recover(database: &Path) -> io::Result<Vec<OtherJournal>> {
-    read_others(database, None, Of::Ended)
+    read_others(database, None, WhichProcesses::Ended)
 }
 
-fn read_others(database: &Path, own: Option<&str>, of: Of) -> io::Result<Vec<OtherJournal>> {
+fn read_others(database: &Path, own: Option<&str>, which: WhichProcesses) -> io::Result<Vec<OtherJournal>> {
     let mut found = Vec::new();
     for process in presence::processes(database)?.into_iter().filter(|process| own != Some(process.id.as_str())) {
         let lock = presence::lock_ended(database, &process.id);
-        if lock.is_none() && of == Of::Ended {
+        if lock.is_none() && which == WhichProcesses::Ended {
             continue;
         }
         let mut journal = OtherJournal { rows: Vec::new(), has_unknown: false, ended: None };

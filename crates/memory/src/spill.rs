@@ -30,6 +30,9 @@ pub(crate) struct SpilledRows {
     pub(crate) rows: Arc<Vec<WriteRow>>,
     /// Rows of another version, or damaged ones. They are removed with the others.
     pub(crate) n_unreadable: u64,
+    /// What they take in the file, with the unreadable ones.
+    n_rows: u64,
+    bytes: u64,
     last: i64,
 }
 
@@ -52,12 +55,21 @@ impl Spill {
         db.execute_batch(
             "CREATE TABLE IF NOT EXISTS waiting (id INTEGER PRIMARY KEY AUTOINCREMENT, row BLOB NOT NULL)",
         )?;
+        let mut spill = Spill { db, max_bytes, bytes: 0, rows: 0 };
+        spill.recount()?;
+        Ok(spill)
+    }
+
+    /// Counts again what is in the file. True if another process has changed that.
+    pub(crate) fn recount(&mut self) -> rusqlite::Result<bool> {
         let (rows, bytes): (i64, i64) =
-            db.query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM waiting", [], |row| {
+            self.db.query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM waiting", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
         let count = |number: i64| u64::try_from(number).unwrap_or(0);
-        Ok(Spill { db, max_bytes, bytes: count(bytes), rows: count(rows) })
+        let before = (self.rows, self.bytes);
+        (self.rows, self.bytes) = (count(rows), count(bytes));
+        Ok(before != (self.rows, self.bytes))
     }
 
     /// How many rows wait.
@@ -122,21 +134,20 @@ impl Spill {
             .map_err(down)?;
         let last = found.last().map_or(0, |(id, _)| *id);
         let rows: Vec<WriteRow> = found.iter().filter_map(|(_, row)| read_whole(row)).collect();
-        let n_unreadable = (found.len() - rows.len()) as u64;
-        Ok(SpilledRows { rows: Arc::new(rows), n_unreadable, last })
+        let (n_rows, bytes) = (found.len() as u64, found.iter().map(|(_, row)| row.len() as u64).sum());
+        Ok(SpilledRows { n_unreadable: n_rows - rows.len() as u64, rows: Arc::new(rows), n_rows, bytes, last })
     }
 
     /// Removes rows that the store has now.
     pub(crate) fn remove(&mut self, written: &SpilledRows) -> Result<(), StoreError> {
         let down = |error: rusqlite::Error| StoreError::Down(error.to_string());
         self.db.execute("DELETE FROM waiting WHERE id <= ?1", params![written.last]).map_err(down)?;
-        let (rows, bytes): (i64, i64) = self
-            .db
-            .query_row("SELECT count(*), coalesce(sum(length(row)), 0) FROM waiting", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .map_err(down)?;
-        (self.rows, self.bytes) = (u64::try_from(rows).unwrap_or(0), u64::try_from(bytes).unwrap_or(0));
+        self.rows = self.rows.saturating_sub(written.n_rows);
+        self.bytes = self.bytes.saturating_sub(written.bytes);
+        // Other processes add and remove rows too. Counting takes long while the file is full.
+        if self.rows == 0 || written.n_rows < BATCH as u64 {
+            self.recount().map_err(down)?;
+        }
         Ok(())
     }
 }
@@ -145,5 +156,42 @@ fn read_whole(bytes: &[u8]) -> Option<WriteRow> {
     match read_row(bytes)? {
         (ReadRow::Row(row), []) => Some(row),
         (ReadRow::Row(_) | ReadRow::Unknown, _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aside_core::block::Time;
+
+    use super::*;
+    use crate::reply_id::ReplyId;
+    use crate::tenant::TenantId;
+
+    fn row(at: u64) -> WriteRow {
+        WriteRow::Rejected { tenant: TenantId::of("a"), reply: ReplyId([7; 12]), expires: Time(at) }
+    }
+
+    #[test]
+    fn g7_processes_notice_what_others_add_to_the_file_and_remove_from_it() {
+        let folder = std::env::temp_dir().join(format!("aside-spill-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("spill");
+        let mut first = Spill::open(&path, 1 << 20).unwrap();
+        let mut second = Spill::open(&path, 1 << 20).unwrap();
+        let rows: Vec<WriteRow> = (0..100).map(row).collect();
+        assert_eq!(first.add(&rows), vec![true; 100]);
+        assert_eq!((first.len(), second.len()), (100, 0));
+        assert!(second.recount().unwrap() && !second.recount().unwrap());
+        let mut left = 100;
+        while left > 0 {
+            let batch = second.oldest().unwrap();
+            assert_eq!(batch.rows[0], rows[100 - left]);
+            second.remove(&batch).unwrap();
+            left -= batch.rows.len();
+            assert_eq!(second.len(), left as u64);
+        }
+        assert!(first.recount().unwrap());
+        assert_eq!((first.len(), first.bytes, second.bytes), (0, 0, 0));
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

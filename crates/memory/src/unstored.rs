@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::keys::{Key, KeyKind};
 use crate::reply_id::ReplyId;
+use crate::store::MAX_CANDIDATES;
 use crate::stored_reply::SharedReply;
 use crate::tenant::TenantId;
 
@@ -148,10 +149,11 @@ impl UnstoredReplies {
         }
         let mut found = Vec::new();
         for key in keys {
-            for (kind, id) in inner.by_key.get(&(tenant, key)).into_iter().flatten() {
-                if !inner.forgotten.contains(&(tenant, *id)) {
-                    found.push(UnstoredMatch { key, kind: *kind, id: *id, reply: inner.whole((tenant, *id)) });
-                }
+            let known = inner.by_key.get(&(tenant, key)).into_iter().flatten();
+            let known = known.filter(|(_, id)| !inner.forgotten.contains(&(tenant, *id)));
+            // More are ambiguous anyway.
+            for (kind, id) in known.take(MAX_CANDIDATES + 1) {
+                found.push(UnstoredMatch { key, kind: *kind, id: *id, reply: inner.whole((tenant, *id)) });
             }
         }
         found

@@ -3,6 +3,7 @@
 //! that requests are not held up.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-use crate::journal::{Appended, Journal, JournalNumber};
+use crate::journal::{Appended, Journal, JournalNumber, OtherJournal};
 use crate::read_gate::ReadGate;
 use crate::spill::Spill;
 use crate::store::{Store, WriteRow};
@@ -131,8 +132,8 @@ impl Writer {
         }
         // Before it is queued: the writer removes it again.
         self.unstored.add(tenant, reply);
-        let is_used = |journal: &&Arc<Journal>| !self.status.is_down.load(Ordering::Relaxed) && !journal.was_shared();
-        let journal = self.journal.as_ref().filter(is_used);
+        // Also beside other processes: they cannot see the row there, but it survives the end of this one.
+        let journal = self.journal.as_ref().filter(|_| !self.status.is_down.load(Ordering::Relaxed));
         let Some(Appended { number, is_shared }) = journal.and_then(|journal| journal.append(&row)) else {
             return QueuedReply::Waiting(self.queue(vec![row]));
         };
@@ -192,7 +193,7 @@ fn weight(rows: &[WriteRow]) -> u64 {
     rows.iter().map(|row| row.weight() as u64).sum()
 }
 
-/// Notes what an earlier process has left in the file.
+/// Notes what other processes have left in the file.
 fn note_spilled(spill: &Spill, unstored: &UnstoredReplies) {
     // A file that cannot be read is reported as an outage.
     let _unreadable = spill.each(|row| match row {
@@ -200,6 +201,17 @@ fn note_spilled(spill: &Spill, unstored: &UnstoredReplies) {
         WriteRow::Forget { tenant, reply, .. } => unstored.forget(tenant, reply),
         WriteRow::Touch { .. } | WriteRow::Rejected { .. } | WriteRow::Receipt(_) => (),
     });
+}
+
+/// Stores what processes have left that have ended. False if something could not be stored; its files stay.
+async fn store_ended(store: &dyn Store, ended: Vec<OtherJournal>) -> bool {
+    for mut other in ended {
+        let rows = Arc::new(std::mem::take(&mut other.rows));
+        if store.write_late(rows).await.is_err() || other.are_stored().is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 /// The result of rows that are not written.
@@ -254,7 +266,8 @@ struct Group {
     bytes: u64,
     /// Somebody waits for one of them.
     is_urgent: bool,
-    ends: Vec<oneshot::Sender<WriteEnd>>,
+    /// Who waits for which of the rows.
+    ends: Vec<(Range<usize>, oneshot::Sender<WriteEnd>)>,
     flushed: Vec<oneshot::Sender<()>>,
 }
 
@@ -273,14 +286,16 @@ impl Group {
             WriteJob::Rows(rows, end) => {
                 self.is_urgent |= rows.iter().any(WriteRow::is_awaited);
                 self.bytes += weight(&rows);
+                let first = self.rows.len();
                 self.rows.extend(rows.into_iter().map(|row| (row, None)));
-                self.ends.push(end);
+                self.ends.push((first..self.rows.len(), end));
             }
             WriteJob::Journaled { row, number, end } => {
                 self.is_urgent |= end.is_some();
-                self.ends.extend(end);
                 self.bytes += row.weight() as u64;
+                let at = self.rows.len();
                 self.rows.push((row, Some(number)));
+                self.ends.extend(end.map(|end| (at..at + 1, end)));
             }
             WriteJob::Flush(end) => self.flushed.push(end),
         }
@@ -312,16 +327,18 @@ impl WriterTask {
 
     /// Stores what processes have left that have ended, and notices that this one is alone again.
     async fn check_ended(&mut self) {
-        let Some(journal) = &self.journal else { return };
-        let Some(Ok(ended)) = journal.check_ended() else { return };
-        for mut other in ended {
-            let rows = Arc::new(std::mem::take(&mut other.rows));
-            // What fails now is tried again later.
-            if self.store.write_late(rows).await.is_err() || other.are_stored().is_err() {
-                break;
-            }
+        let Some(journal) = self.journal.clone() else { return };
+        let Some(ended) = journal.check_ended() else { return };
+        if let Some(spill) = &mut self.spill
+            && spill.recount().is_ok_and(|changed| changed)
+        {
+            note_spilled(spill, &self.unstored);
         }
-        journal.were_checked();
+        let are_stored = match ended {
+            Ok(ended) => store_ended(self.store.as_ref(), ended).await,
+            Err(_) => false,
+        };
+        if are_stored { journal.were_checked() } else { journal.check_again() }
     }
 
     async fn write_group(&mut self, first: WriteJob, retry_at: &mut Instant) {
@@ -342,20 +359,26 @@ impl WriterTask {
         let group = WrittenGroup { rows: Arc::new(rows), numbers, bytes };
         // While the store is down, only retries access it.
         let is_down = self.status.is_down.load(Ordering::Relaxed) && Instant::now() < *retry_at;
-        let outcome = if group.rows.is_empty() {
-            WriteEnd::Stored
+        // None if all are stored.
+        let kept = if group.rows.is_empty() {
+            None
         } else if !is_down && self.store.write(Arc::clone(&group.rows)).await.is_ok() {
             self.came_up();
             self.is_stored(&group);
-            WriteEnd::Stored
+            None
         } else {
             if !is_down {
                 self.went_down(retry_at);
             }
-            self.keep(group)
+            Some(self.keep(group))
         };
         self.publish();
-        for end in ends {
+        for (rows, end) in ends {
+            let outcome = match &kept {
+                None => WriteEnd::Stored,
+                Some(kept) if kept.get(rows).is_some_and(|kept| !kept.contains(&false)) => WriteEnd::Waiting,
+                Some(_) => WriteEnd::Lost,
+            };
             let _unread = end.send(outcome);
         }
         for end in flushed {
@@ -389,13 +412,13 @@ impl WriterTask {
     }
 
     /// Keeps a group that the store did not take. Rows in the journal stay there and in memory: their clients were told
-    /// that they are durable. All others go to the spill file.
-    fn keep(&mut self, group: WrittenGroup) -> WriteEnd {
+    /// that they are durable. All others go to the spill file. Returns for each row whether it is kept.
+    fn keep(&mut self, group: WrittenGroup) -> Vec<bool> {
         let mut journaled = WrittenGroup::default();
         let mut others = Vec::new();
-        for (row, number) in Arc::unwrap_or_clone(group.rows).into_iter().zip(group.numbers) {
+        for (row, number) in Arc::unwrap_or_clone(group.rows).into_iter().zip(&group.numbers) {
             match number {
-                Some(number) => journaled.push(row, number),
+                Some(number) => journaled.push(row, *number),
                 None => others.push(row),
             }
         }
@@ -407,18 +430,17 @@ impl WriterTask {
             Some(spill) => spill.add(&others),
             None => vec![false; others.len()],
         };
-        let mut outcome = WriteEnd::Waiting;
-        for (row, is_kept) in others.iter().zip(are_kept) {
+        for (row, &is_kept) in others.iter().zip(&are_kept) {
             if !is_kept {
                 self.status.lost_rows.fetch_add(1, Ordering::Relaxed);
-                outcome = WriteEnd::Lost;
             }
             if let WriteRow::Reply { row, keys } = row {
                 let note = if is_kept { UnstoredReplies::spilled } else { UnstoredReplies::lost };
                 note(&self.unstored, row.tenant, row.reply, keys);
             }
         }
-        outcome
+        let mut are_kept = are_kept.into_iter();
+        group.numbers.iter().map(|number| number.is_some() || are_kept.next() == Some(true)).collect()
     }
 
     /// Whether rows wait for the store to come back.

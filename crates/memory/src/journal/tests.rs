@@ -88,6 +88,11 @@ fn g7_a_second_process_makes_every_reply_visible_at_once() {
     // It is killed, with rows that are not stored.
     drop(first);
     second.lock().checked -= CHECK_EVERY;
+    assert_eq!(second.check_ended().unwrap().unwrap().remove(0).rows, [row(1), row(2)]);
+    // They could not be stored.
+    second.check_again();
+    assert!(second.check_ended().is_none() && second.was_shared());
+    second.lock().checked -= CHECK_EVERY;
     let ended = second.check_ended().unwrap().unwrap().remove(0);
     assert_eq!(ended.rows, [row(1), row(2)]);
     ended.are_stored().unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use aside_core::Message;
 use aside_memory::{Durability, Memory, MemoryOptions, Outcome, PendingWrite, ReplyId, StoreKey, Tenant};
@@ -114,6 +115,56 @@ fn g7_a_reply_in_memory_proves_nothing_while_the_tables_cannot_be_read() {
         assert_eq!(outcome(&memory, &tenant, &second).await, Outcome::Restored);
         store.reads_fail.store(true, Ordering::SeqCst);
         assert_eq!(outcome(&memory, &tenant, &second).await, Outcome::Unknown, "the tables may have an equal one");
+    });
+}
+
+#[test]
+fn g7_a_late_reply_survives_its_process_also_beside_another_one() {
+    let (folder, key) = (Folder::new("late"), StoreKey::generate());
+    let path = folder.0.join("gateway.db");
+    let options = folder.options(&key).with_cache_bytes(0);
+    let late = chat("How deep?", "thought");
+    process(async {
+        let store = FaultyStore::holding(&path);
+        let memory = open_on(&store, options.clone().with_deadline(Duration::from_millis(1))).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        let _another = open_on(&FaultyStore::open(&path), options.clone()).await;
+        assert_eq!(finish(&memory, &tenant, &late).await.durable().await.as_str(), "late");
+    });
+    process(async {
+        let memory = open_on(&FaultyStore::open(&path), options.clone()).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        assert_eq!(outcome(&memory, &tenant, &late).await, Outcome::Restored);
+    });
+}
+
+#[test]
+fn g7_a_deletion_is_kept_although_replies_beside_it_find_no_room() {
+    let (folder, key) = (Folder::new("no-room"), StoreKey::generate());
+    let path = folder.0.join("gateway.db");
+    let options = folder.options(&key).with_durability(Durability::Power).with_cache_bytes(0);
+    let options = options.with_spill(folder.0.join("spill"), 100);
+    let (deleted, lost) = (chat("How deep?", "thought"), chat("Where?", "thought 2"));
+    process(async {
+        let store = FaultyStore::holding(&path);
+        let memory = open_on(&store, options.clone()).await;
+        let tenant = memory.tenant("local", NOW).await.unwrap();
+        store.gate.add_permits(1);
+        let id = stored_ids(&memory, &tenant, std::slice::from_ref(&deleted)).await[0];
+        let reply = memory.reply(&tenant, id).await.unwrap().unwrap();
+        store.fail_writes(true);
+        // Both are in the queue while the group before them waits.
+        let first = finish(&memory, &tenant, &lost).await;
+        tokio::task::yield_now().await;
+        let second = finish(&memory, &tenant, &lost).await;
+        let open_the_gate = async {
+            tokio::task::yield_now().await;
+            store.gate.close();
+        };
+        let (deletion, ()) = tokio::join!(memory.forget_reply(&tenant, &reply), open_the_gate);
+        deletion.unwrap();
+        assert_eq!((first.durable().await.as_str(), second.durable().await.as_str()), ("down", "down"));
+        assert_eq!((memory.health().lost_rows, memory.health().lag_rows), (2, 1));
     });
 }
 
