@@ -71,7 +71,7 @@ impl ConnectionThread {
         let (sender, mut queue) = mpsc::unbounded_channel::<Work>();
         let (tell, started) = std::sync::mpsc::channel();
         let serve = move || {
-            // Made here, because a runtime that is dropped by asynchronous code panics, as when this thread cannot start.
+            // Created here: dropping a runtime in async code panics, which would happen if the thread could not be started.
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => return drop(tell.send(Err(error))),

@@ -78,6 +78,10 @@ impl GatewayError {
         GatewayError { kind, message: message.into() }
     }
 
+    pub(crate) fn draining() -> GatewayError {
+        GatewayError::new(ErrorKind::Draining, "this gateway is shutting down; try again")
+    }
+
     pub(crate) fn bad_request(message: impl Into<String>) -> GatewayError {
         GatewayError::new(ErrorKind::BadRequest, message)
     }

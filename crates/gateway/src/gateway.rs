@@ -321,7 +321,7 @@ impl Gateway {
 impl RequestContext {
     async fn route(self, route: Route, body: Body) -> Result<GatewayResponse, GatewayError> {
         if self.gateway.is_draining() {
-            return Err(GatewayError::new(ErrorKind::Draining, "this gateway is shutting down; try again"));
+            return Err(GatewayError::draining());
         }
         // In boxes: a future has room for the largest one in it, and is copied at each step on its way into this one.
         match route {

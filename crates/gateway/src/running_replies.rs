@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long the end of a gateway waits until replies that were cut off are stored.
+/// How long the end of a gateway waits for replies that were cut off.
 const END_TIME: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl RunningReplies {
     pub(crate) async fn end(&self) {
         self.cut_off.cancel();
         self.tasks.close();
-        // A store that does not answer must not hold up the end.
+        // A client that does not read its reply must not hold up the end.
         let _timed_out = tokio::time::timeout(END_TIME, self.tasks.wait()).await;
     }
 }

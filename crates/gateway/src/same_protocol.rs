@@ -320,8 +320,13 @@ impl Call {
         let gateway = Arc::clone(&self.context.gateway);
         let result = tokio::select! {
             biased;
-            result = self.watch_bytes(&mut reply, &mut relay, &mut keys, &mut watched, &mut held) => result,
-            () = gateway.replies.cut_off().cancelled() => Ok(WatchEnd::Broken("the gateway ends".to_owned())),
+            result = self.watch_bytes(&mut reply, &mut relay, &mut keys, &mut watched, &mut held) => Ok(result),
+            () = gateway.replies.cut_off().cancelled() => Err(()),
+        };
+        let result = match result {
+            Ok(result) => result,
+            Err(()) if watched.is_at_end() => Ok(WatchEnd::Complete),
+            Err(()) => Ok(WatchEnd::Broken("the gateway ends".to_owned())),
         };
         // Dropping it closes the socket of an incomplete reply, so the provider stops generating.
         let rest = matches!(result, Ok(WatchEnd::BodyOpen)).then_some(reply);
@@ -336,7 +341,10 @@ impl Call {
         let Ok(()) = relay.send(held.unwrap_or_default()).await else { return };
         match (result, rest) {
             (Ok(WatchEnd::Broken(why)), _) => relay.abort(&why),
-            (Ok(WatchEnd::BodyOpen), Some(rest)) => drop(self.relay_rest(rest, &mut relay, &mut keys).await),
+            (Ok(WatchEnd::BodyOpen), Some(rest)) => tokio::select! {
+                _gone = self.relay_rest(rest, &mut relay, &mut keys) => (),
+                () = gateway.replies.cut_off().cancelled() => (),
+            },
             (Ok(WatchEnd::Complete | WatchEnd::BodyOpen) | Err(ClientGone), _) => (),
         }
     }
@@ -396,8 +404,11 @@ impl Call {
                     if !rest.is_empty() {
                         relay.send(held.replace(rest.into()).unwrap_or_default()).await?;
                     }
+                    let is_streamed = self.delivery == ReplyDelivery::Streamed;
                     return Ok(match ended {
                         Ok(_) => WatchEnd::Complete,
+                        // The connection broke after the reply.
+                        Err(_) if is_streamed && watched.is_at_end() => WatchEnd::Complete,
                         Err(error) => WatchEnd::Broken(self.target.redactor.clean(&error.what).into_owned()),
                     });
                 }

@@ -32,6 +32,9 @@ use crate::same_protocol::attempt;
 use crate::unchanged_bytes::UnchangedBytes;
 use crate::watched_reply::note_time;
 
+/// The status in the receipt of a request whose client has disconnected before it got anything; others use it too.
+const CLIENT_GONE: u16 = 499;
+
 /// The response for the client, decided when the reply begins or fails.
 enum Verdict {
     /// A reply has begun. Its bytes follow.
@@ -72,8 +75,11 @@ impl Call {
             Ok(Verdict::Failed(failed)) => self.error(&failed.0, failed.1),
             Ok(Verdict::Refused(refused)) => self.refused_translated(&refused.0, refused.1),
             Err(_) => {
-                // The task ended without deciding, which only a panic can cause.
-                let error = GatewayError::new(ErrorKind::UpstreamUnreachable, "the request could not be completed");
+                // The task ended without deciding: the gateway ends, or it panicked.
+                let error = match self.context.gateway.replies.cut_off().is_cancelled() {
+                    true => GatewayError::draining(),
+                    false => GatewayError::new(ErrorKind::UpstreamUnreachable, "the request could not be completed"),
+                };
                 Attempted::Answered(error.response(self.protocol))
             }
         }
@@ -169,8 +175,10 @@ impl Call {
             Err(ExchangeError::Refused(refusal)) => refusal.error.status,
             Err(_) => None,
         });
-        if let (Err(error), true) = (&result, sink.tell.is_some()) {
-            return self.tell_failure(error, sink);
+        match &result {
+            Err(ExchangeError::Cancelled) if sink.tell.is_some() => return self.end_cancelled(reply, sink).await,
+            Err(error) if sink.tell.is_some() => return self.tell_failure(error, sink),
+            Ok(()) | Err(_) => (),
         }
         let mut receipt = sink.receipt.clone();
         receipt.status = 200;
@@ -208,6 +216,16 @@ impl Call {
         if let Some(why) = broken {
             relay.abort(&why);
         }
+    }
+
+    /// The client has disconnected before it got anything, or the gateway ends. What came is remembered all the same.
+    async fn end_cancelled(&self, reply: Reply, sink: TranslatingSink<'_>) {
+        let status = match self.context.gateway.replies.cut_off().is_cancelled() {
+            true => GatewayError::draining().kind.status(),
+            false => CLIENT_GONE,
+        };
+        let receipt = Receipt { status, ..sink.receipt };
+        self.finish(reply, receipt, sink.output.into_marks().draft).await;
     }
 
     fn tell_failure(&self, error: &ExchangeError, mut sink: TranslatingSink<'_>) {

@@ -99,6 +99,32 @@ async fn g4_a_broken_stream_breaks_for_the_client_too() {
 }
 
 #[tokio::test]
+async fn g4_a_connection_that_breaks_after_the_end_of_a_stream_does_not_break_for_the_client() {
+    let pieces = [
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}\n\n",
+        "data: [DONE]\n\n",
+    ];
+    let pieces = pieces.map(|piece| piece.as_bytes().to_vec()).to_vec();
+    let provider =
+        Provider::start(move |_| Scripted { pieces: pieces.clone(), breaks_off: true, ..Scripted::stream("") }).await;
+    let running = Setup::new(config(&provider, "openai-chat")).start().await;
+    let body = r#"{"model":"up/m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
+    for (path, headers, end) in [
+        ("/v1/chat/completions", &[][..], "data: [DONE]"),
+        ("/v1/chat/completions", &[("aside-set", "reasoning.effort=low")], "data: [DONE]"),
+        ("/v1/messages", &[], "event: message_stop"),
+    ] {
+        let answer = running.post(path, headers, body).await;
+        assert!(!answer.broke_off && answer.text().contains("whole"), "{path} {headers:?}: {answer:?}");
+        assert!(
+            answer.text().contains(end) && !answer.text().contains("error"),
+            "{path} {headers:?}: {}",
+            answer.text()
+        );
+    }
+}
+
+#[tokio::test]
 async fn g6_a_silent_stream_gets_signs_of_life_between_its_frames() {
     // A provider that says nothing until its client has seen two of them.
     let (enough, seen) = tokio::sync::oneshot::channel();

@@ -1,11 +1,13 @@
 //! Keys, tenants, limits, errors and the end of a gateway.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aside_gateway::hash_text;
 use aside_session::serve_table::StoreChoice;
+use tokio::sync::Notify;
 
-use super::support::{Provider, Scripted, Setup};
+use super::support::{Provider, Running, Scripted, Setup};
 
 const CHAT: &str = r#"{"model":"sim/deepseek","messages":[{"role":"user","content":"hi"}]}"#;
 
@@ -138,40 +140,66 @@ async fn g8_a_draining_gateway_refuses_new_requests_and_ends() {
     assert!(ended.is_ok(), "it ends once nothing runs");
 }
 
+/// Ends a gateway at once when its client has half of a reply.
+fn ends_in_mid_reply(running: &Running) -> impl FnMut(&[u8]) {
+    |bytes| {
+        if String::from_utf8_lossy(bytes).contains("half") {
+            running.stop.cancel();
+            running.stop_now.cancel();
+        }
+    }
+}
+
 #[tokio::test]
 async fn g8_what_came_of_a_reply_is_remembered_when_the_gateway_ends_before_it() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     // A provider that sends a part of its reply, and nothing else until its client has gone.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
+    let has_sent = Arc::new(Notify::new());
+    let sent = Arc::clone(&has_sent);
     let provider = tokio::spawn(async move {
         loop {
             let (mut socket, _) = listener.accept().await.expect("a client");
             let mut bytes = [0; 4096];
             let _n = socket.read(&mut bytes).await;
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+                data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"Deep\"}}]}\n\n\
                 data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n";
             socket.write_all(head.as_bytes()).await.expect("a client");
+            sent.notify_one();
             while socket.read(&mut bytes).await.is_ok_and(|n| n > 0) {}
         }
     });
-    let config = format!("[providers.slow]\nprotocol = \"openai-chat\"\nbase_url = \"http://{address}\"\n");
-    let body = r#"{"model":"slow/m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
+    let config = format!("[providers.slow]\ndialect = \"kimi\"\nbase_url = \"http://{address}\"\n");
+    let body = r#"{"model":"slow/kimi-k3","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
     for path in ["/v1/chat/completions", "/v1/messages"] {
         let running = Setup { store: StoreChoice::Sqlite, ..Setup::new(config.clone()) }.start().await;
-        let end_at_once = |bytes: &[u8]| {
-            if String::from_utf8_lossy(bytes).contains("half") {
-                running.stop.cancel();
-                running.stop_now.cancel();
-            }
-        };
-        let answer = running.send_watched("POST", path, &[], body.into(), end_at_once).await;
+        let answer = running.send_watched("POST", path, &[], body.into(), ends_in_mid_reply(&running)).await;
         let is_told = answer.broke_off || answer.text().contains("event: error");
         assert!(is_told && answer.text().contains("half"), "{path}: {answer:?}");
         let running = running.restart().await;
         let receipt = running.receipt(&answer).await;
         assert_eq!((&receipt["status"], &receipt["store"]), (&200.into(), &"ok".into()), "{path}: {receipt}");
+        let body = r#"{"model":"slow/kimi-k3","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"x"},
+            {"role":"assistant","content":"half"},{"role":"user","content":"y"}]}"#;
+        let again = running.send_watched("POST", path, &[], body.into(), ends_in_mid_reply(&running)).await;
+        assert_eq!(again.header("aside-repaired"), Some("1 restored, 0 filler, 0 ambiguous"), "{path}");
     }
+    // A client that waits for the whole reply is told.
+    let running = Setup { store: StoreChoice::Sqlite, ..Setup::new(config) }.start().await;
+    let body = r#"{"model":"slow/kimi-k3","max_tokens":9,"messages":[{"role":"user","content":"x"}]}"#;
+    let end = async {
+        has_sent.notified().await;
+        running.stop.cancel();
+        running.stop_now.cancel();
+    };
+    // The permit of the replies before.
+    let _already = tokio::time::timeout(Duration::ZERO, has_sent.notified()).await;
+    let (answer, ()) = tokio::join!(running.post("/v1/messages", &[], body), end);
+    assert_eq!((answer.status, answer.header("aside-error")), (503, Some("draining")), "{}", answer.text());
+    let running = running.restart().await;
+    assert_eq!(running.receipt(&answer).await["status"], 503);
     provider.abort();
 }
 
