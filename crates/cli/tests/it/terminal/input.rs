@@ -32,9 +32,13 @@ fn t10_ten_thousand_pasted_lines_are_folded_in_the_input_and_sent_in_full() {
 
 #[test]
 fn t20_ctrl_q_queues_a_prompt_for_after_the_turn_and_it_can_still_be_changed() {
-    let folder = TestFolders::new("queue");
-    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
-    terminal.enter("sim: think tokens=60 rate=30");
+    let provider = ScriptedProvider::new(vec![
+        vec![ScriptedStep::Think("I look."), ScriptedStep::Hold, ScriptedStep::Say("First.")],
+        vec![ScriptedStep::Say("Second.")],
+    ]);
+    let folder = TestFolders::new("queue").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, &["-m", "played/some-model"]);
+    terminal.enter("first question");
     terminal.see("Thinking");
     terminal.keys("second question");
     terminal.see("❯ second question");
@@ -47,10 +51,11 @@ fn t20_ctrl_q_queues_a_prompt_for_after_the_turn_and_it_can_still_be_changed() {
     terminal.see("❯ second question, please");
     terminal.keys(CTRL_Q);
     terminal.see("queued: second question, please");
-    terminal.see("You wrote: \"second question");
+    provider.resume_reply();
+    terminal.see("Second.");
     terminal.idle();
     assert!(!terminal.shows("queued:"), "{}", terminal.picture());
-    let rows = [terminal.row_of("❯ sim: think"), terminal.row_of("❯ second question, please")];
+    let rows = [terminal.row_of("❯ first question"), terminal.row_of("❯ second question, please")];
     assert!(rows[0] < rows[1], "{}", terminal.picture());
 }
 

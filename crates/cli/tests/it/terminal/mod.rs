@@ -264,11 +264,6 @@ impl Terminal {
         self.until("the end of the turn", |lines| !lines.iter().any(|line| line.starts_with("─ ")));
     }
 
-    /// Waits until a turn is running.
-    pub(crate) fn busy(&mut self) {
-        self.until("the turn", |lines| lines.iter().any(|line| line.contains("Esc stops")));
-    }
-
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

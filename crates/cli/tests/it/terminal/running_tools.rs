@@ -81,7 +81,7 @@ fn t17_a_file_is_shown_as_code_while_the_model_writes_it() {
 fn t18_a_retry_counts_down_in_one_line_and_is_gone_with_the_answer() {
     let folder = TestFolders::new("retry");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/deepseek"]);
-    terminal.enter("sim: status 503 times=2");
+    terminal.enter("sim: status 503 times=3");
     terminal.see("trying again");
     terminal.see("no model was called");
     terminal.idle();

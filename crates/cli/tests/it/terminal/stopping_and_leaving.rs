@@ -58,7 +58,7 @@ fn p1_after_kill_9_nothing_is_missing_and_the_turn_is_marked_interrupted() {
     terminal.enter("a first question");
     terminal.see("You wrote: \"a first question\"");
     terminal.idle();
-    terminal.enter("sim: think tokens=200 rate=20");
+    terminal.enter("sim: think tokens=400 rate=20");
     terminal.until("a sentence", |lines| lines.iter().any(|line| line.starts_with("│ ") && line.len() > 40));
     let came = thinking_text(&terminal);
     // Only the last second may be lost, so older text must be stored.
@@ -67,7 +67,7 @@ fn p1_after_kill_9_nothing_is_missing_and_the_turn_is_marked_interrupted() {
     terminal.kill();
     let mut again = Terminal::ready(&folder, &["-c", "--set", "reasoning.display=full"]);
     again.see("! interrupted");
-    again.see_all(&["❯ a first question", "You wrote: \"a first question\"", "❯ sim: think tokens=200"]);
+    again.see_all(&["❯ a first question", "You wrote: \"a first question\"", "❯ sim: think tokens=400"]);
     let kept = thinking_text(&again);
     assert!(kept.contains(came.trim_end()), "{came:?} is not kept in {kept:?}");
     again.enter("go on");

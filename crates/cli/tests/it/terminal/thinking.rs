@@ -63,7 +63,7 @@ fn t2_the_first_fold_of_a_session_says_how_to_open_it_and_no_other_does() {
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
     for question in ["one", "two"] {
         terminal.enter(question);
-        terminal.busy();
+        terminal.see(&format!("You wrote: \"{question}\""));
         terminal.idle();
     }
     assert_eq!(count(&terminal.lines(), "▶ Thought"), 2, "{}", terminal.picture());

@@ -103,8 +103,6 @@ fn t21_what_is_typed_before_the_question_could_be_read_does_not_answer_it() {
     // In one piece, so that the letter is there before the question.
     terminal.keys("/undo\ry");
     terminal.see("undo: put 2 files back too");
-    terminal.keys("y");
-    terminal.see("it does not count; press it again");
     assert!(folder.has("new.txt") && terminal.shows("y the files too"), "{}", terminal.picture());
     answer(&mut terminal, "y");
     terminal.see("undone: \"change it\"");
