@@ -16,8 +16,8 @@ use crate::report::print_notice;
 
 /// Search prompts, answers, thinking and tool calls
 ///
-/// All words must occur; "quoted words" must follow each other. Whole words are found,
-/// with their accents; `pars*` finds all that begin so. Every hit names its session and
+/// All words must occur; "quoted words" must follow each other. Only whole words
+/// match, and accents count; `pars*` finds all that start with it. Every hit names its session and
 /// message, and says if that was undone. The first MiB of each text is searched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -7,8 +7,8 @@ use crate::extra::Extra;
 /// The text of an answer-now message.
 const ANSWER_NOW_TEXT: &str = "Stop thinking and answer now, with what you have. Say what you are not sure of.";
 
-/// The member that marks an answer-now message.
-const ANSWER_NOW_MEMBER: &str = "answerNow";
+/// The member of a message's JSON that marks an answer-now message.
+pub const ANSWER_NOW_MEMBER: &str = "answerNow";
 
 /// Who speaks in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::update::{DecisionRow, Sending};
 /// The decision table of the last request, with its model, effort and size.
 pub fn sent_report(sending: Option<&Sending>) -> Vec<CommandOutput> {
     let Some(sending) = sending else {
-        let line = "nothing was sent yet since this session was opened, or since its last /undo or /redo";
+        let line = "nothing has been sent since this session was opened, or since its last /undo or /redo";
         return vec![CommandOutput::Line(line.to_owned())];
     };
     let Sending { step, model, effort, tokens, notes, decisions, .. } = sending;

@@ -138,13 +138,13 @@ fn connection_hint(failure: ConnectionFailure, style: HintStyle) -> String {
     };
     match style {
         HintStyle::CommandLine if failure == ConnectionFailure::Closed => {
-            format!("ask again; what came is kept; if it stays so, {remedy}")
+            format!("ask again; what came is kept; if that persists, {remedy}")
         }
         HintStyle::CommandLine => remedy.to_owned(),
         HintStyle::SlashCommands if is_read_at_start(failure) => {
             format!("{remedy}; then leave and continue with aside -c")
         }
-        HintStyle::SlashCommands => format!("/retry asks again; if it stays so, {remedy}"),
+        HintStyle::SlashCommands => format!("/retry asks again; if that persists, {remedy}"),
         HintStyle::Menus => format!("{remedy}, then send /retry"),
     }
 }

@@ -115,6 +115,8 @@ impl ActiveSession {
         notify: &dyn Fn(&str),
     ) -> Result<(), HintedError> {
         let mut settings = self.session.settings.clone();
+        // What was set since this run began has replaced the values of its command line.
+        let of_run: Vec<SettingKey> = settings.layer(Layer::Run).map(|(key, _)| key).collect();
         let is_view = |key: SettingKey| matches!(key, SettingKey::Display | SettingKey::IncludeInResponse);
         let left: Vec<SettingKey> =
             settings.layer(Layer::Session).map(|(key, _)| key).filter(|key| !is_view(*key)).collect();
@@ -123,6 +125,11 @@ impl ActiveSession {
         }
         add_stored_settings(&mut settings, stored, notify)?;
         self.overrides.apply(&mut settings)?;
+        let replaced: Vec<SettingKey> =
+            settings.layer(Layer::Run).map(|(key, _)| key).filter(|key| !of_run.contains(key)).collect();
+        for key in replaced {
+            settings.unset(Layer::Run, key.name()).map_err(|error| setting_error(&error))?;
+        }
         self.session.settings = settings;
         Ok(())
     }

@@ -99,7 +99,7 @@ export class Questions {
     const reason = /** @type {HTMLInputElement} */ (el("input", { type: "text", class: "question-reason", "aria-label": "Why not, for the model", placeholder: "No, because …" }));
     const refuse = () => reason.value.trim() && this.send(question.id, { type: "no", value: reason.value.trim() });
     reason.addEventListener("keydown", (event) => event.key === "Enter" && refuse());
-    const covers = question.covers !== null ? el("p", { class: "question-covers" }, "Session and project also allow ", el("code", {}, question.covers)) : null;
+    const covers = question.covers !== null ? el("p", { class: "question-covers" }, "With session and project, aside will not ask again about ", el("code", {}, question.covers)) : null;
     setTimeout(() => all.forEach((button) => (button.disabled = false)), question.waitMs);
     return el("div", {}, row, question.kind === "permission" ? reason : "", covers ?? "", say);
   }

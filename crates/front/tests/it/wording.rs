@@ -30,7 +30,7 @@ fn t18_a_failure_that_asking_again_does_not_cure_is_not_retried_first() {
     ];
     for (failure, asks_again) in cases {
         let hint = hint(&end(failure), HintStyle::SlashCommands);
-        assert_eq!(hint.starts_with("/retry asks again; if it stays so, "), asks_again, "{failure:?}: {hint}");
+        assert_eq!(hint.starts_with("/retry asks again; if that persists, "), asks_again, "{failure:?}: {hint}");
         assert!(hint.matches("if ").count() < 2 || asks_again, "{failure:?}: {hint}");
     }
 }

@@ -5,7 +5,7 @@ use aside_core::message::Message;
 use aside_core::rules::{Decision, EgressAction};
 use aside_core::settings::{SettingKey, Settings};
 use aside_front::{Command, CommandOutput, DecisionRow, SessionCompletion};
-use aside_store::search::{HitCount, HitList, SearchHit};
+use aside_store::search::{HitCount, HitList, SearchHit, takes_star};
 use aside_store::session::{BranchLength, SessionSummary};
 use aside_store::usage::UsageRow;
 
@@ -187,11 +187,12 @@ fn escape_markdown(text: &str) -> String {
 
 /// Why a search may have found nothing, and what to try instead. `aside search` says the same.
 pub fn nothing_found(words: &str) -> String {
-    const RULE: &str = "nothing was found; whole words are searched, with their accents";
+    const RULE: &str = "nothing was found; only whole words match, and accents count";
     let longest =
         words.split(|letter: char| !(letter.is_alphanumeric() || letter == '_')).max_by_key(|word| word.len());
-    match longest.filter(|word| word.chars().count() > 2 && !words.contains('*')) {
-        Some(word) => format!("{RULE}; {word}* also finds longer words that begin so"),
+    let may_be_longer = |word: &&str| word.chars().count() > 2 && !words.contains('*') && takes_star(word);
+    match longest.filter(may_be_longer) {
+        Some(word) => format!("{RULE}; {word}* also finds longer words that start with it"),
         None => RULE.to_owned(),
     }
 }
@@ -334,10 +335,10 @@ mod tests {
         assert_eq!(shown, expected);
         #[rustfmt::skip]
         let cases = [
-            ("unit", "nothing was found; whole words are searched, with their accents; unit* also finds longer words that begin so"),
-            ("a configuration", "nothing was found; whole words are searched, with their accents; configuration* also finds longer words that begin so"),
-            ("uni*", "nothing was found; whole words are searched, with their accents"),
-            ("東京", "nothing was found; whole words are searched, with their accents"),
+            ("unit", "nothing was found; only whole words match, and accents count; unit* also finds longer words that start with it"),
+            ("a configuration", "nothing was found; only whole words match, and accents count; configuration* also finds longer words that start with it"),
+            ("uni*", "nothing was found; only whole words match, and accents count"),
+            ("東京都", "nothing was found; only whole words match, and accents count"),
         ];
         for (words, line) in cases {
             let shown = search_hits(&found(Vec::new(), HitCount::Exactly(0)), words);

@@ -1,12 +1,14 @@
 //! Full-text search: queries and results.
 //!
 //! A query is a list of words, which must all occur, and of `"quoted words"`, which
-//! must follow each other. `pars*` is any word that begins so. Any text is a valid query.
+//! must follow each other. `pars*` is any word that starts with it. Any text is a valid query.
 
 pub(crate) mod query;
 pub(crate) mod rank;
 pub(crate) mod snippet;
 pub(crate) mod words;
+
+pub use query::takes_star;
 
 use std::ops::Range;
 

@@ -33,6 +33,11 @@ pub(crate) fn parse_query(text: &str) -> Vec<QueryTerm> {
     found
 }
 
+/// Whether a `*` after this word finds longer words too. In scripts without spaces, every part of a word is found anyway.
+pub fn takes_star(word: &str) -> bool {
+    word.chars().count() >= MIN_PREFIX && WordSpans::of(word).last().is_some_and(|last| last.kind == WordKind::Spaced)
+}
+
 fn term(text: &str) -> Option<QueryTerm> {
     let mut words = Vec::new();
     let mut kinds = Vec::new();

@@ -154,14 +154,18 @@ pub(super) fn branch_length(db: &Connection, id: &SessionId) -> Result<BranchLen
     let mut statement = db.prepare_cached(
         "WITH RECURSIVE branch (id, parent, is_prompt) AS (
            SELECT message.id, message.parent, message.role = ?2 AND instr(coalesce(message.extra, ''), ?3) = 0
+                  AND instr(coalesce(message.extra, ''), ?4) = 0
              FROM session JOIN message ON message.id = session.head WHERE session.name = ?1
            UNION ALL
            SELECT message.id, message.parent, message.role = ?2 AND instr(coalesce(message.extra, ''), ?3) = 0
+                  AND instr(coalesce(message.extra, ''), ?4) = 0
              FROM branch JOIN message ON message.id = branch.parent AND message.id < branch.id)
          SELECT count(*), coalesce(sum(is_prompt), 0) FROM branch",
     )?;
-    let is_summary = format!("\"{}\"", aside_core::compaction::MARK);
-    Ok(statement.query_row(params![id.as_str(), USER, is_summary], |row| {
+    // The user has written neither a summary nor the request to answer now.
+    let [is_summary, is_answer_now] =
+        [aside_core::compaction::MARK, aside_core::message::ANSWER_NOW_MEMBER].map(|mark| format!("\"{mark}\""));
+    Ok(statement.query_row(params![id.as_str(), USER, is_summary, is_answer_now], |row| {
         Ok(BranchLength { n_messages: count(row, 0)?, n_prompts: count(row, 1)? })
     })?)
 }

@@ -80,7 +80,8 @@ fn p2_resume_restores_model_settings_tools_and_title() {
         assert_eq!(session.title.as_deref(), Some("why is the sky blue?"), "{name}");
         assert_eq!((&session.settings, &session.tools, session.created), (&settings, &vec![tool], Time(5)), "{name}");
         assert_eq!(session.model.as_deref(), Some("one/two"), "{name}");
-        assert_eq!(store.branch_lengths(&[&id]).unwrap(), [BranchLength { n_messages: 2, n_prompts: 2 }], "{name}");
+        store.append(&lock, Parent::Head, &Message::answer_now()).unwrap();
+        assert_eq!(store.branch_lengths(&[&id]).unwrap(), [BranchLength { n_messages: 3, n_prompts: 2 }], "{name}");
 
         let later = BTreeMap::from([("reasoning.effort".to_owned(), "low".to_owned())]);
         store.change(&id, &SessionChange::Title("sky".to_owned())).unwrap();

@@ -7,7 +7,7 @@ use aside_core::block::Time;
 use aside_core::permission_question::{
     AnswerChoice, AnswerChoices, IGNORE_KEYS_MS, QuestionLayout, RenderedQuestion, render, visible, visible_body,
 };
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::input::editor::Editor;
 use aside_front::{Command, PendingQuestion, PermissionAnswer, QuestionId};
@@ -43,6 +43,8 @@ pub(crate) enum UnusedKey {
     /// It was typed before the question could be read.
     TooEarly,
     NoAnswer(char),
+    /// Enter, before an answer was selected.
+    NothingSelected,
     /// It would allow what was not shown yet.
     NotRead,
 }
@@ -182,8 +184,10 @@ impl PermissionPrompt {
             return PromptOutcome::Pending;
         }
         let Some(choices) = self.choices() else { return PromptOutcome::Pending };
+        // Caps Lock and Shift change nothing.
+        let is_typed = (key.modifiers - KeyModifiers::SHIFT).is_empty();
         let chosen = match key.code {
-            KeyCode::Char('v') => {
+            KeyCode::Char('v' | 'V') if is_typed => {
                 self.was_read = true;
                 return self.preview();
             }
@@ -196,13 +200,14 @@ impl PermissionPrompt {
                 None
             }
             KeyCode::Enter if key.modifiers.is_empty() => choices.selected(),
-            KeyCode::Char(letter) if key.modifiers.is_empty() => choices.by_key(letter),
+            KeyCode::Char(letter) if is_typed => choices.by_key(letter),
             _ => None,
         };
         match chosen {
             None => {
                 self.unused_key = match key.code {
-                    KeyCode::Char(letter) if key.modifiers.is_empty() => Some(UnusedKey::NoAnswer(letter)),
+                    KeyCode::Char(letter) if is_typed => Some(UnusedKey::NoAnswer(letter)),
+                    KeyCode::Enter => Some(UnusedKey::NothingSelected),
                     _ => None,
                 };
                 PromptOutcome::Pending

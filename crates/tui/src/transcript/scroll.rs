@@ -94,7 +94,12 @@ impl Transcript {
         let header_row = self.row_in_view(index, &context);
         let Some(item) = self.items.get_mut(index) else { return };
         item.toggle(view);
-        if !item.is_open(view) {
+        let is_open = item.is_open(view);
+        if self.opened_by_find.as_ref().is_some_and(|(at, _)| *at == index) {
+            // The user's choice stays.
+            self.keep_found_open();
+        }
+        if !is_open {
             return;
         }
         let header = ScrollPos::of(index, self.gap(index));

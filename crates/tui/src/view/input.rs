@@ -164,7 +164,7 @@ fn room_for_names(app: &App, options: &[Completion], width: usize) -> usize {
 /// Says that no value matches what was typed, and how to see the others again.
 fn draw_no_match(app: &App, area: Rect, buffer: &mut Buffer) {
     let texts =
-        ["no match · Backspace shows more again · Esc closes the list", "no match · Backspace, Esc", "no match"]
+        ["no match · Backspace widens the search · Esc closes the list", "no match · Backspace, Esc", "no match"]
             .map(|text| format!("  {text}"));
     let text = first_that_fits(&texts, usize::from(area.width));
     let line = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };

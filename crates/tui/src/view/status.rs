@@ -249,10 +249,13 @@ fn unused_key(why: UnusedKey) -> Vec<String> {
         ],
         UnusedKey::NoAnswer(letter) => {
             let letter = terminal_safe_line(&letter.to_string());
-            vec![format!("`{letter}` is none of the answers above"), format!("`{letter}` does not answer")]
+            vec![format!("`{letter}` is not one of the answers above"), format!("`{letter}` does not answer")]
+        }
+        UnusedKey::NothingSelected => {
+            vec!["←→ selects an answer first".to_owned(), "←→ selects first".to_owned()]
         }
         UnusedKey::NotRead => {
-            vec!["v shows all of it first; then it can be allowed".to_owned(), "v shows it first".to_owned()]
+            vec!["press v to read all of it before you allow it".to_owned(), "v shows all of it first".to_owned()]
         }
     }
 }

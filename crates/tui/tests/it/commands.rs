@@ -20,7 +20,7 @@ fn sent_shows_the_decisions_of_the_last_request_under_both_names() {
     for name in ["/sent", "/explain"] {
         let mut term = TestTerminal::new(80, 30);
         term.line(name);
-        assert!(term.screen().contains("nothing was sent yet"), "{}", term.screen());
+        assert!(term.screen().contains("nothing has been sent"), "{}", term.screen());
         term.key(KeyCode::Esc);
         let row = |what: &str, action: &str, why: &str| DecisionRow {
             what: what.into(),
@@ -288,7 +288,7 @@ fn t19_a_long_name_leaves_room_for_what_is_known_of_it() {
 #[test]
 fn t19_a_filter_without_a_match_says_so_and_can_be_widened_or_closed() {
     for (width, expected) in
-        [(80, "  no match · Backspace shows more again · Esc closes the list"), (40, "  no match · Backspace, Esc")]
+        [(80, "  no match · Backspace widens the search · Esc closes the list"), (40, "  no match · Backspace, Esc")]
     {
         let mut term = TestTerminal::new(width, 20);
         let efforts = ["low", "medium"].map(str::to_owned).to_vec();

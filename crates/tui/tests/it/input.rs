@@ -71,8 +71,8 @@ fn t9_model_and_tool_text_is_never_executed_by_the_terminal() {
 fn t9_a_key_that_does_not_answer_a_question_says_why() {
     #[rustfmt::skip]
     let cases = [
-        (80, "typed before the question could be read, so it does not count; press it again", "`x` is none of the answers above"),
-        (40, "too early to count; press it again", "`x` is none of the answers above"),
+        (80, "typed before the question could be read, so it does not count; press it again", "`x` is not one of the answers above"),
+        (40, "too early to count; press it again", "`x` is not one of the answers above"),
     ];
     for kind in [QuestionKind::Permission, QuestionKind::Undo] {
         for (width, too_early, no_answer) in cases {
@@ -87,7 +87,10 @@ fn t9_a_key_that_does_not_answer_a_question_says_why() {
             term.advance(600);
             term.key(KeyCode::Char('x'));
             assert_eq!(status(&mut term), no_answer, "{kind:?}");
-            term.key(KeyCode::Char('y'));
+            term.key(KeyCode::Enter);
+            assert_eq!((status(&mut term).as_str(), term.sent.len()), ("←→ selects an answer first", 0), "{kind:?}");
+            // As with Caps Lock.
+            term.shifted('Y');
             assert_eq!((status(&mut term).as_str(), term.sent.len()), ("acme/deep · 0/200k", 1), "{kind:?}");
         }
     }

@@ -127,6 +127,10 @@ impl TestTerminal {
         self.msg(Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)));
     }
 
+    pub(crate) fn shifted(&mut self, letter: char) {
+        self.msg(Msg::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::SHIFT)));
+    }
+
     pub(crate) fn control(&mut self, letter: char) {
         self.msg(Msg::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL)));
     }

@@ -201,7 +201,8 @@ fn t19_the_list_of_models_has_what_the_provider_lists() {
 fn t19_pages_open_and_close_alike() {
     let folder = TestFolders::new("pages");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
-    for (command, words) in [("/help", "Keys"), ("/sent", "nothing was sent"), ("/context", "~"), ("/set", "from")] {
+    for (command, words) in [("/help", "Keys"), ("/sent", "nothing has been sent"), ("/context", "~"), ("/set", "from")]
+    {
         terminal.enter(command);
         terminal.see(words);
         terminal.see("q back");
