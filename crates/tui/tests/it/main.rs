@@ -18,6 +18,7 @@ mod hostile;
 mod input;
 mod loop_notice;
 mod properties;
+mod questions;
 mod rules;
 mod screens;
 mod scrolling;
