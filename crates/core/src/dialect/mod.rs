@@ -387,8 +387,12 @@ impl Dialect {
 
     /// Whether this provider is known to report a fault.
     pub fn reports_fault(&self, model: &str, fault: Fault) -> bool {
-        let listed = &self.rules(Some(model)).errors;
-        self.errors.rows.iter().any(|row| row.fault == Some(fault) && listed.contains(&row.id))
+        self.rules_report_fault(self.rules(Some(model)), fault)
+    }
+
+    /// The same, with the rules of a model.
+    pub(crate) fn rules_report_fault(&self, rules: &Rules, fault: Fault) -> bool {
+        self.errors.rows.iter().any(|row| row.fault == Some(fault) && rules.errors.contains(&row.id))
     }
 
     /// The model patterns with their rules, in matching order.

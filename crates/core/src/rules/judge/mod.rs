@@ -306,7 +306,7 @@ impl<'a> Judge<'a> {
 
     /// Checks that the last message has no thinking while thinking is off.
     fn check_while_off(&mut self) {
-        if !self.dialect.reports_fault(self.model, Fault::WhileOff) {
+        if !self.dialect.rules_report_fault(self.rules, Fault::WhileOff) {
             return;
         }
         let off = self.body.at_path("thinking.type").is_some_and(|kind| kind.get() == "\"disabled\"");
@@ -322,7 +322,7 @@ impl<'a> Judge<'a> {
     }
 
     fn check_orphans(&mut self) {
-        if !self.dialect.reports_fault(self.model, Fault::Orphan) {
+        if !self.dialect.rules_report_fault(self.rules, Fault::Orphan) {
             return;
         }
         for thinking in self.messages.iter().flat_map(|message| &message.thinking).filter(|thinking| thinking.is_last) {
@@ -341,7 +341,7 @@ impl<'a> Judge<'a> {
     /// An id alone means nothing to a provider that stores nothing.
     fn check_not_stored(&mut self) {
         let stores = self.body.get("store").is_none_or(|store| store.get() != "false");
-        if stores || !self.rules.echo.need_opaque || !self.dialect.reports_fault(self.model, Fault::NotStored) {
+        if stores || !self.rules.echo.need_opaque || !self.dialect.rules_report_fault(self.rules, Fault::NotStored) {
             return;
         }
         for thinking in self.messages.iter().flat_map(|message| &message.thinking) {
@@ -354,7 +354,7 @@ impl<'a> Judge<'a> {
     /// Checks for duplicate items and for ids that are too long.
     fn check_duplicates(&mut self) {
         let items = self.messages.iter().flat_map(|message| &message.items);
-        if self.dialect.reports_fault(self.model, Fault::LongId) {
+        if self.dialect.rules_report_fault(self.rules, Fault::LongId) {
             for item in items.clone().filter(|item| item.id.len() > 64) {
                 let length = item.id.len().to_string();
                 self.report("ids have at most 64 characters", &item.path, Fault::LongId, &[("value", &length)]);

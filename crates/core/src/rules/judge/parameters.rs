@@ -52,7 +52,7 @@ impl Judge<'_> {
 
     /// Checks for a level that only other models of this provider accept.
     fn check_no_effort(&mut self) {
-        if !self.dialect.reports_fault(self.model, Fault::NoEffort) {
+        if !self.dialect.rules_report_fault(self.rules, Fault::NoEffort) {
             return;
         }
         let paths = self.dialect.models().map(|(_, rules)| rules.ask.effort.path.as_str());
@@ -183,7 +183,7 @@ impl Judge<'_> {
 
     /// Checks that the model has the requested thinking mode.
     fn check_mode(&mut self) {
-        if !self.dialect.reports_fault(self.model, Fault::Mode) {
+        if !self.dialect.rules_report_fault(self.rules, Fault::Mode) {
             return;
         }
         let below = ["thinking.type", "additionalModelRequestFields.thinking.type"];

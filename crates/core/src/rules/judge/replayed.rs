@@ -165,7 +165,7 @@ impl Judge<'_> {
 
     /// Checks that an item with an id is sent with the thinking before it.
     fn check_followers(&mut self, step: &ReplayedMessage<'_>, message: &Message) {
-        if !self.dialect.reports_fault(self.model, Fault::Follower) {
+        if !self.dialect.rules_report_fault(self.rules, Fault::Follower) {
             return;
         }
         let mut before: Option<(usize, &Thinking)> = None;
