@@ -1,7 +1,8 @@
 //! Sends requests and receives replies.
 
+use std::collections::HashMap;
 use std::error::Error;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,10 @@ const MAX_TOGETHER: usize = 64 << 10;
 /// How many times the connection's task gets a turn to read more before the bytes so far are returned. On a busy machine
 /// each turn may take long enough for the next chunk to arrive.
 const MAX_TURNS: u32 = 16;
+
+/// How many URLs are kept, and how long one may be. Clients choose the paths of some.
+const MAX_KNOWN_URLS: usize = 64;
+const MAX_KNOWN_URL_BYTES: usize = 512;
 
 /// A time limit that is never reached.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -138,6 +143,8 @@ struct Clients {
     /// For `http:` URLs. Loading the system's certificates would take longer than the request.
     plain: OnceLock<Client>,
     secure: OnceLock<Client>,
+    /// The URLs of forwarded requests. Parsing one takes as long as writing a request's headers.
+    urls: Mutex<HashMap<String, Url>>,
 }
 
 impl Http {
@@ -160,11 +167,27 @@ impl Http {
 
     /// Passes a request on. A reply with any status is a reply.
     pub async fn forward(&self, request: ForwardedRequest<'_>) -> Result<HttpReply, CallError> {
-        let url = parse_url(request.url)?;
+        let url = self.known_url(request.url)?;
         let method = reqwest::Method::from_bytes(request.method.as_bytes());
         let method = method.map_err(|_| InvalidCall::BadHeader(request.method.to_owned()))?;
         let built = self.client(&url)?.request(method, url.clone()).headers(headers(request.headers)?);
         self.reply(&url, built.body(request.body)).await
+    }
+
+    /// The parsed URL, which most requests share with earlier ones.
+    fn known_url(&self, text: &str) -> Result<Url, InvalidCall> {
+        let mut urls = self.clients.urls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(url) = urls.get(text) {
+            return Ok(url.clone());
+        }
+        let url = parse_url(text)?;
+        if urls.len() == MAX_KNOWN_URLS {
+            urls.clear();
+        }
+        if text.len() <= MAX_KNOWN_URL_BYTES {
+            urls.insert(text.to_owned(), url.clone());
+        }
+        Ok(url)
     }
 
     async fn send(&self, url: &Url, request: reqwest::RequestBuilder) -> Result<HttpReply, CallError> {
@@ -340,7 +363,7 @@ impl HttpReply {
                     Poll::Pending => {
                         had_turn = true;
                         n_turns += 1;
-                        tokio::task::yield_now().await;
+                        give_others_a_turn().await;
                         continue;
                     }
                 },
@@ -387,6 +410,19 @@ impl HttpReply {
     pub fn content_type(&self) -> Option<&str> {
         self.response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok())
     }
+}
+
+/// Lets every task run that is ready. Unlike `yield_now` it does not look for new events first, which is a system call.
+async fn give_others_a_turn() {
+    let mut had_turn = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut had_turn, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 async fn refusal(mut response: Response, max_time: Duration) -> HttpRefusal {
