@@ -54,19 +54,24 @@ impl Metrics {
     }
 
     pub(crate) fn add(&self, name: &'static str, labels: &[(&str, &str)], amount: u64) {
+        self.add_labelled(name, &label_text(labels), amount);
+    }
+
+    fn add_labelled(&self, name: &'static str, labels: &str, amount: u64) {
         if amount > 0 {
-            *self.series().counters.entry(name).or_default().entry(label_text(labels)).or_default() += amount;
+            change(self.series().counters.entry(name).or_default(), labels, |count| *count += amount);
         }
     }
 
-    fn observe(&self, name: &'static str, labels: &[(&str, &str)], seconds: f64) {
+    fn observe(&self, name: &'static str, labels: &str, seconds: f64) {
         let mut series = self.series();
-        let histogram = series.histograms.entry(name).or_default().entry(label_text(labels)).or_default();
-        histogram.count += 1;
-        histogram.sum += seconds;
-        for (bucket, bound) in histogram.buckets.iter_mut().zip(BUCKETS) {
-            *bucket += u64::from(seconds <= bound);
-        }
+        change(series.histograms.entry(name).or_default(), labels, |histogram: &mut Histogram| {
+            histogram.count += 1;
+            histogram.sum += seconds;
+            for (bucket, bound) in histogram.buckets.iter_mut().zip(BUCKETS) {
+                *bucket += u64::from(seconds <= bound);
+            }
+        });
     }
 
     /// Counts a reply that begins.
@@ -84,7 +89,7 @@ impl Metrics {
 
     /// What a reply used, and how long it took, under the names of the GenAI conventions.
     pub(crate) fn reply(&self, dialect: &str, usage: Usage, total: f64, first_chunk: Option<f64>) {
-        let labels = [("gen_ai_provider_name", dialect)];
+        let labels = label_text(&[("gen_ai_provider_name", dialect)]);
         let counts = [
             ("gen_ai_client_inference_usage_input_tokens", usage.input),
             ("gen_ai_client_inference_usage_output_tokens", usage.output),
@@ -93,7 +98,7 @@ impl Metrics {
             ("gen_ai_client_inference_usage_cache_write_input_tokens", usage.cache_write),
         ];
         for (name, count) in counts {
-            self.add(name, &labels, count.unwrap_or(0));
+            self.add_labelled(name, &labels, count.unwrap_or(0));
         }
         self.observe("gen_ai_client_operation_duration", &labels, total);
         if let Some(first_chunk) = first_chunk {
@@ -133,6 +138,14 @@ impl Metrics {
             }
         }
         out
+    }
+}
+
+/// Changes the value of these labels, which are copied only if they are new.
+fn change<V: Default>(rows: &mut BTreeMap<String, V>, labels: &str, change: impl FnOnce(&mut V)) {
+    match rows.get_mut(labels) {
+        Some(value) => change(value),
+        None => change(rows.entry(labels.to_owned()).or_default()),
     }
 }
 

@@ -46,6 +46,10 @@ impl RepairCounts {
 impl fmt::Display for RepairCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RepairCounts { restored, filler, ambiguous, dropped, refused } = self;
+        // Of nearly every request; three numbers would cost ten times as much.
+        if *self == RepairCounts::default() {
+            return f.write_str("0 restored, 0 filler, 0 ambiguous");
+        }
         write!(f, "{restored} restored, {filler} filler, {ambiguous} ambiguous")?;
         if *dropped > 0 {
             write!(f, ", {dropped} dropped")?;

@@ -20,6 +20,8 @@ const MAX_TRIES: usize = 16;
 pub(super) struct Presence {
     database: PathBuf,
     pub(super) id: String,
+    /// The mark of this process, which is looked for with each reply.
+    mark: PathBuf,
     /// Locked until the end of the process.
     _file: File,
 }
@@ -49,7 +51,10 @@ impl Presence {
                 }
             }
             match std::fs::rename(&starting, process_file(database, &id)) {
-                Ok(()) => return Ok(Presence { database: database.to_owned(), id, _file: file }),
+                Ok(()) => {
+                    let mark = mark_of(database, &id);
+                    return Ok(Presence { database: database.to_owned(), id, mark, _file: file });
+                }
                 Err(error) => failed = error,
             }
         }
@@ -65,19 +70,14 @@ impl Presence {
     }
 
     pub(super) fn has_mark(&self) -> bool {
-        self.mark().exists()
-    }
-
-    fn mark(&self) -> PathBuf {
-        with_suffix(&process_file(&self.database, &self.id), MARK)
+        self.mark.exists()
     }
 
     /// Tells the other processes and this one that they are not alone.
     pub(super) fn mark_all(&self) -> io::Result<()> {
         let others = self.others()?;
         for id in others.iter().chain((!others.is_empty()).then_some(&self.id)) {
-            let path = with_suffix(&process_file(&self.database, id), MARK);
-            OpenOptions::new().append(true).create(true).open(path)?;
+            OpenOptions::new().append(true).create(true).open(mark_of(&self.database, id))?;
         }
         Ok(())
     }
@@ -86,7 +86,7 @@ impl Presence {
     /// nothing may be appended in between.
     pub(super) fn unmark(&self) -> io::Result<()> {
         if self.others()?.is_empty() {
-            remove(&self.mark())?;
+            remove(&self.mark)?;
             self.mark_all()?;
         }
         Ok(())
@@ -154,9 +154,8 @@ pub(super) fn lock_ended(database: &Path, id: &str) -> Option<File> {
 
 /// Removes the mark and the file of a process, in this order.
 pub(super) fn remove_process(database: &Path, id: &str) -> io::Result<()> {
-    let file = process_file(database, id);
-    remove(&with_suffix(&file, MARK))?;
-    remove(&file)
+    remove(&mark_of(database, id))?;
+    remove(&process_file(database, id))
 }
 
 /// A new file that only its owner can read.
@@ -186,6 +185,10 @@ fn remove_if_unlocked(path: &Path) {
 
 fn process_file(database: &Path, id: &str) -> PathBuf {
     with_suffix(database, &format!("{PREFIX}{id}"))
+}
+
+fn mark_of(database: &Path, id: &str) -> PathBuf {
+    with_suffix(&process_file(database, id), MARK)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
