@@ -1,11 +1,12 @@
 //! Handles keys, the mouse and pastes.
 #![expect(clippy::wildcard_enum_match_arm, reason = "crossterm defines many keys; the others do nothing")]
 
+use aside_core::block::Time;
 use aside_core::mention::escape_mentions_after;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::copying::copy;
-use super::permission_prompt::PromptOutcome;
+use super::permission_prompt::{Draft, PromptOutcome};
 use super::submit::DuringTurn;
 use super::{App, InputMode, TurnState};
 use crate::bindings::KeyAction;
@@ -224,12 +225,23 @@ impl App {
 
     fn permission_key(&mut self, key: KeyEvent) -> Vec<Command> {
         let width = self.input_width();
-        let about = self
-            .permission_prompt
-            .question()
-            .map(|question| (question.about.tool.clone(), question.about.subject.clone()));
-        let outcome = self.permission_prompt.key(key, self.now, width);
+        let about = self.asked_about();
+        let draft = if self.composer.editor.is_empty() { Draft::Empty } else { Draft::Begun };
+        let outcome = self.permission_prompt.key(key, self.now, width, draft);
         self.apply_prompt_outcome(outcome, about)
+    }
+
+    /// Answers the question with a letter that was held until it was certain that no text follows.
+    pub(super) fn settle_answer(&mut self, now: Time) -> Vec<Command> {
+        let about = self.asked_about();
+        let outcome = self.permission_prompt.settle(now);
+        self.apply_prompt_outcome(outcome, about)
+    }
+
+    /// The tool and the subject of the current question.
+    fn asked_about(&self) -> Option<(String, String)> {
+        let question = self.permission_prompt.question()?;
+        Some((question.about.tool.clone(), question.about.subject.clone()))
     }
 
     fn apply_prompt_outcome(&mut self, outcome: PromptOutcome, about: Option<(String, String)>) -> Vec<Command> {

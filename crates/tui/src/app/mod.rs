@@ -184,7 +184,7 @@ impl App {
             }
             Msg::Tick(now) => {
                 self.tick(now);
-                Vec::new()
+                if self.permission_prompt.holds_an_answer() { self.settle_answer(now) } else { Vec::new() }
             }
             Msg::Update(update) => self.apply_update(*update),
             Msg::Highlighted(mut result) => {
@@ -226,6 +226,11 @@ impl App {
     /// The frame is on the screen. Keys pressed before this moment cannot answer its question.
     pub fn frame_shown(&mut self) {
         self.permission_prompt.shown(self.now);
+    }
+
+    /// Whether a key counts soon unless another one follows it.
+    pub fn holds_an_answer(&self) -> bool {
+        self.permission_prompt.holds_an_answer()
     }
 
     /// Whether anything on the screen changes by itself.

@@ -26,8 +26,27 @@ pub struct PermissionPrompt {
     was_read: bool,
     /// Why the last key did nothing.
     unused_key: Option<UnusedKey>,
+    /// A letter that answers unless another key follows it at once.
+    held: Option<HeldAnswer>,
     /// The current question as last laid out.
     rendered: Option<(QuestionId, QuestionLayout, RenderedQuestion)>,
+}
+
+/// How long a letter is held while the input has a draft: longer than between two letters of a word.
+const HOLD_MS: u64 = 400;
+
+#[derive(Debug, Clone, Copy)]
+struct HeldAnswer {
+    choice: AnswerChoice,
+    /// When it counts.
+    due: Time,
+}
+
+/// Whether the input has text. Who was typing may go on, and what they type is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Draft {
+    Empty,
+    Begun,
 }
 
 /// Whether the question fits on the screen.
@@ -43,6 +62,8 @@ pub(crate) enum UnusedKey {
     /// It was typed before the question could be read.
     TooEarly,
     NoAnswer(char),
+    /// Other letters followed at once.
+    PartOfText,
     /// Enter, before an answer was selected.
     NothingSelected,
     /// It would allow what was not shown yet.
@@ -138,6 +159,7 @@ impl PermissionPrompt {
             self.shown = QuestionShown::NotYet;
             self.was_read = false;
             self.unused_key = None;
+            self.held = None;
         }
         self.questions.retain(|question| question.id != id);
     }
@@ -170,7 +192,19 @@ impl PermissionPrompt {
         is_early
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent, now: Option<Time>, width: usize) -> PromptOutcome {
+    /// Answers with the letter that was held, if no other key followed it.
+    pub(crate) fn settle(&mut self, now: Time) -> PromptOutcome {
+        match self.held.take_if(|held| held.due <= now) {
+            Some(held) => self.choose(held.choice),
+            None => PromptOutcome::Pending,
+        }
+    }
+
+    pub(crate) fn holds_an_answer(&self) -> bool {
+        self.held.is_some()
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent, now: Option<Time>, width: usize, draft: Draft) -> PromptOutcome {
         if self.message.is_some() {
             return self.message_key(key, width);
         }
@@ -183,9 +217,15 @@ impl PermissionPrompt {
             self.unused_key = Some(UnusedKey::TooEarly);
             return PromptOutcome::Pending;
         }
-        let Some(choices) = self.choices() else { return PromptOutcome::Pending };
         // Caps Lock and Shift change nothing.
         let is_typed = (key.modifiers - KeyModifiers::SHIFT).is_empty();
+        let is_letter = matches!(key.code, KeyCode::Char(_)) && is_typed;
+        if self.held.take().is_some() && is_letter {
+            self.start_delay(now);
+            self.unused_key = Some(UnusedKey::PartOfText);
+            return PromptOutcome::Pending;
+        }
+        let Some(choices) = self.choices() else { return PromptOutcome::Pending };
         let chosen = match key.code {
             KeyCode::Char('v' | 'V') if is_typed => {
                 self.was_read = true;
@@ -210,18 +250,34 @@ impl PermissionPrompt {
                     KeyCode::Enter => Some(UnusedKey::NothingSelected),
                     _ => None,
                 };
+                if is_letter {
+                    // It may be the first one of a text.
+                    self.start_delay(now);
+                }
                 PromptOutcome::Pending
             }
+            Some(choice) => match now {
+                Some(now) if is_letter && draft == Draft::Begun => {
+                    self.held = Some(HeldAnswer { choice, due: Time(now.0 + HOLD_MS) });
+                    PromptOutcome::Pending
+                }
+                Some(_) | None => self.choose(choice),
+            },
+        }
+    }
+
+    fn choose(&mut self, choice: AnswerChoice) -> PromptOutcome {
+        match choice {
             // Nobody can allow what they have not seen.
-            Some(AnswerChoice::Once | AnswerChoice::Session | AnswerChoice::Project) if !self.was_read => {
+            AnswerChoice::Once | AnswerChoice::Session | AnswerChoice::Project if !self.was_read => {
                 self.unused_key = Some(UnusedKey::NotRead);
                 PromptOutcome::Pending
             }
-            Some(AnswerChoice::Once) => self.answer(PermissionAnswer::Once),
-            Some(AnswerChoice::Session) => self.answer(PermissionAnswer::Session),
-            Some(AnswerChoice::Project) => self.answer(PermissionAnswer::Project),
-            Some(AnswerChoice::No) => self.answer(PermissionAnswer::No(None)),
-            Some(AnswerChoice::Message) => {
+            AnswerChoice::Once => self.answer(PermissionAnswer::Once),
+            AnswerChoice::Session => self.answer(PermissionAnswer::Session),
+            AnswerChoice::Project => self.answer(PermissionAnswer::Project),
+            AnswerChoice::No => self.answer(PermissionAnswer::No(None)),
+            AnswerChoice::Message => {
                 self.message = Some(Editor::default());
                 PromptOutcome::Pending
             }
@@ -268,6 +324,7 @@ impl PermissionPrompt {
         self.shown = QuestionShown::NotYet;
         self.was_read = false;
         self.unused_key = None;
+        self.held = None;
         PromptOutcome::Answer(Command::Answer { id: question.id, answer: permit })
     }
 }

@@ -122,7 +122,7 @@ impl ScreenLoop {
     /// Blocks for as long as nothing is due.
     fn wait(&self, inbox: &Receiver<LoopEvent>) -> Result<LoopEvent, RecvTimeoutError> {
         let moves = self.app.is_animated() && self.app.theme().motion == Motion::Spinner;
-        let due = match (self.dirty, moves) {
+        let due = match (self.dirty, moves || self.app.holds_an_answer()) {
             (true, _) => FRAME,
             (false, true) => Duration::from_millis(SPINNER_STEP_MS),
             (false, false) => return inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -201,6 +201,9 @@ impl ScreenLoop {
 
     fn tick(&mut self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        self.app.update(Msg::Tick(Time(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))));
+        for command in self.app.update(Msg::Tick(Time(u64::try_from(now.as_millis()).unwrap_or(u64::MAX)))) {
+            // If the session has ended, the loop is told so.
+            drop(self.commands.send(command));
+        }
     }
 }

@@ -251,6 +251,10 @@ fn unused_key(why: UnusedKey) -> Vec<String> {
             let letter = terminal_safe_line(&letter.to_string());
             vec![format!("`{letter}` is not one of the answers above"), format!("`{letter}` does not answer")]
         }
+        UnusedKey::PartOfText => vec![
+            "typed like a text, so it does not answer; press one key and wait".to_owned(),
+            "like a text: press one key".to_owned(),
+        ],
         UnusedKey::NothingSelected => {
             vec!["←→ selects an answer first".to_owned(), "←→ selects first".to_owned()]
         }

@@ -39,6 +39,9 @@ fn t9_a_key_that_does_not_answer_a_question_says_why() {
             term.advance(600);
             term.key(KeyCode::Char('x'));
             assert_eq!(status(&mut term), no_answer, "{kind:?}");
+            term.key(KeyCode::Char('y'));
+            assert_eq!((status(&mut term).as_str(), term.sent.len()), (too_early, 0), "x may begin a text: {kind:?}");
+            term.advance(600);
             term.key(KeyCode::Enter);
             assert_eq!((status(&mut term).as_str(), term.sent.len()), ("←→ selects an answer first", 0), "{kind:?}");
             // As with Caps Lock.
@@ -151,11 +154,49 @@ fn a_denial_may_carry_a_message_and_keeps_the_draft() {
     term.update(question(7, None));
     term.advance(600);
     term.type_text("w");
+    term.advance(400);
     term.type_text("use the other file");
     term.key(KeyCode::Enter);
     let permit = PermissionAnswer::No(Some("use the other file".into()));
     assert_eq!(term.sent, [Command::Answer { id: QuestionId(7), answer: permit }]);
     assert!(term.screen().contains("❯ my draft"), "{}", term.screen());
+}
+
+#[test]
+fn l3_a_text_that_is_typed_on_while_a_question_waits_is_not_an_answer() {
+    #[rustfmt::skip]
+    let cases = [
+        // draft,  typed at 120 ms a letter, answered
+        ("please ", "say why first", 0),
+        ("please ", "hey",           0),
+        ("",        "hey",           0),
+        ("please ", "y",             1),
+        ("",        "y",             1),
+    ];
+    for (draft, typed, answers) in cases {
+        let mut term = TestTerminal::new(60, 20);
+        term.type_text(draft);
+        term.update(question(7, Some("x")));
+        term.advance(1_200);
+        for letter in typed.chars() {
+            term.type_text(&letter.to_string());
+            term.advance(120);
+        }
+        term.advance(300);
+        assert_eq!(term.sent.len(), answers, "{draft:?} {typed:?}: {:?}", term.sent);
+    }
+    // A letter that is held does not outlive its question.
+    let mut term = TestTerminal::new(60, 20);
+    term.type_text("draft");
+    term.update(question(7, None));
+    term.advance(600);
+    term.type_text("y");
+    term.key(KeyCode::Esc);
+    let no = Command::Answer { id: QuestionId(7), answer: PermissionAnswer::No(None) };
+    assert_eq!(term.sent.last(), Some(&no));
+    term.update(question(8, None));
+    term.advance(2_000);
+    assert_eq!(term.sent.last(), Some(&no));
 }
 
 #[test]
@@ -172,6 +213,7 @@ fn keys_typed_when_a_question_appears_are_not_an_answer() {
     term.key(KeyCode::Enter);
     assert_eq!(term.sent, [], "no answer is selected at first");
     term.type_text("y");
+    term.advance(400);
     assert_eq!(term.sent.len(), 1);
     term.update(question(8, Some("x")));
     term.advance(100);

@@ -36,6 +36,7 @@ fn t9_in_the_smallest_terminal_a_question_must_be_read_before_it_is_allowed() {
         assert_eq!(term.rows(), expected, "{subject}");
         term.type_text("spy");
         assert_eq!(term.sent, [], "{subject}: nobody has read it");
+        term.advance(600);
         term.type_text("v");
         term.key(KeyCode::Esc);
         term.advance(1_000);
