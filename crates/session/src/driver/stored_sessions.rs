@@ -44,12 +44,17 @@ impl Driver {
     ) -> Result<Vec<MessageId>, HintedError> {
         let word = word.to_owned();
         let id = in_store(store, move |store| store.find(&word)).await?;
-        if self.session_id() == Some(&id) {
+        let is_this = self.session_id() == Some(&id);
+        if is_this {
             // Our own lock would make it look open elsewhere.
             (self.recorder, self.resumed) = (None, None);
         }
         let store = Arc::clone(store);
         let resumed = blocking(move || stored_session::resume(&store, id)).await?;
+        if !is_this {
+            // "This session" in an answer was the other one.
+            self.active.session.tools.permissions().begin_session();
+        }
         (self.recorder, self.undone_prompt) = (None, None);
         let (continuation, mut notices) = continuation(&resumed, &self.active.folder, Continuation::Itself);
         self.continuation = continuation;
@@ -137,6 +142,7 @@ impl Driver {
             "new" => {
                 (self.recorder, self.undone_prompt) = (None, None);
                 (self.resumed, self.title) = (None, None);
+                self.active.session.tools.permissions().begin_session();
                 self.front.send(Update::Restored(Vec::new()));
                 let notify = |line: &str| self.front.send(Update::CommandOutput(replies::line(line)));
                 system_prompt::restart_session(&mut self.active, &notify).await?;

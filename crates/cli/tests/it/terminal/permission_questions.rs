@@ -43,6 +43,34 @@ fn result(provider: &ScriptedProvider, id: &str) -> Option<String> {
 }
 
 #[test]
+fn l3_an_answer_for_this_session_ends_with_it() {
+    let write =
+        |id, path: &str| ScriptedStep::Call { id, name: "write", arguments: json!({"path": path, "content": "new\n"}) };
+    let provider = ScriptedProvider::new(vec![
+        vec![write("c1", "a.txt")],
+        vec![ScriptedStep::Say("First.")],
+        vec![write("c2", "b.txt")],
+        vec![ScriptedStep::Say("Second.")],
+        vec![write("c3", "c.txt")],
+    ]);
+    let folder = TestFolders::new("session-answer").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("write a");
+    answer(&mut terminal, "s");
+    terminal.see("First.");
+    terminal.idle();
+    terminal.enter("write b");
+    terminal.see("Second.");
+    terminal.idle();
+    assert!(folder.has("b.txt"), "the answer covers it");
+    terminal.enter("/new");
+    terminal.miss("Second.");
+    terminal.enter("write c");
+    terminal.see_all(&["write: c.txt", "y once"]);
+    assert!(!folder.has("c.txt"));
+}
+
+#[test]
 fn l3_an_edit_is_asked_with_its_diff_and_done_once() {
     let edit: Value = json!({"path": "notes.txt", "old": "two", "new": "2"});
     let provider = ScriptedProvider::new(vec![

@@ -68,6 +68,13 @@ impl Permissions {
         list
     }
 
+    /// Forgets the answers of this session; another one begins.
+    pub fn begin_session(&self) {
+        let memory = self.memory.as_ref().map(|memory| memory.lock().unwrap_or_else(PoisonError::into_inner));
+        let project = memory.iter().flat_map(|memory| memory.rules()).collect();
+        *self.answers.lock().unwrap_or_else(PoisonError::into_inner) = project;
+    }
+
     /// Removes an answer from this session and from the project.
     pub fn forget(&self, rule: &str) -> Result<RuleSource, ForgetError> {
         let mut source = None;
