@@ -19,6 +19,7 @@ mod turn;
 mod undo;
 mod user_command;
 mod view_preference;
+mod waiting_commands;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

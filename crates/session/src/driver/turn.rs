@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::next_request::LastCount;
 use super::steering::Steering;
+use super::waiting_commands::take_back;
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::prompt_attachments::{attach, attach_named};
@@ -104,7 +105,12 @@ impl Driver {
             tokio::select! {
                 end = &mut turn => break end,
                 command = inbox.recv(), if !quits => match command {
-                    Some(Command::Interrupt) => cancel.cancel(),
+                    Some(Command::Interrupt) => {
+                        cancel.cancel();
+                        for text in take_back(&mut self.deferred) {
+                            self.asker.send(Update::NotSteered { text, error: None });
+                        }
+                    }
                     Some(Command::AnswerNow) => answer_now.request(),
                     Some(Command::Answer { id, answer: permit }) => self.asker.answer(id, permit),
                     Some(Command::Mode(mode)) => {

@@ -42,7 +42,7 @@ impl Driver {
             drop(updates.send(Update::ToolOutput { call: id.clone(), tail, n_lines }));
         };
         let run = work.run_user_command(command, on_output, &cancel);
-        let (outcome, after) = interruptible(run, &cancel, inbox, &mut self.deferred).await;
+        let (outcome, after) = interruptible(run, &cancel, inbox, &mut self.deferred, &self.asker).await;
         let (content, is_error) = match outcome {
             Ok(content) => (content, false),
             Err(content) => (content, true),

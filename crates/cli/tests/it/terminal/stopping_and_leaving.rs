@@ -37,6 +37,24 @@ fn t10_esc_stops_the_answer_keeps_the_partial_reply_and_the_session_continues() 
 }
 
 #[test]
+fn t16_a_command_line_that_waits_is_not_run_by_stopping_the_turn() {
+    let provider = ScriptedProvider::new(vec![vec![ScriptedStep::Think("I look."), ScriptedStep::Hold]]);
+    let folder = TestFolders::new("waiting-command").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, &["-m", "played/some-model"]);
+    terminal.enter("a question");
+    terminal.see("Thinking");
+    terminal.enter("!touch ran.txt");
+    terminal.see("`touch ran.txt` waits for the end of this turn");
+    terminal.keys(ESC);
+    terminal.see_all(&["! interrupted", "it is back in the input", "❯ !touch ran.txt"]);
+    assert!(!folder.has("ran.txt"));
+    // It runs if the user still wants that.
+    terminal.keys(ENTER);
+    terminal.see("▶ ✓ shell touch ran.txt");
+    assert!(folder.has("ran.txt"));
+}
+
+#[test]
 fn a_broken_connection_is_reported_once_and_in_plain_words() {
     let folder = TestFolders::new("broken");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/deepseek"]);

@@ -1,0 +1,51 @@
+//! Commands that arrived while something else ran, and wait for its end.
+
+use std::collections::VecDeque;
+
+use aside_front::{Command, ShellOutput};
+
+/// Takes out what would run a command line or send a prompt: whoever stops what runs does not want that to begin instead.
+/// Returns it as it was typed. Changes of settings and the like still wait.
+pub(super) fn take_back(waiting: &mut VecDeque<Command>) -> Vec<String> {
+    let mut taken = Vec::new();
+    waiting.retain(|command| match typed(command) {
+        Some(text) => {
+            taken.push(text);
+            false
+        }
+        None => true,
+    });
+    taken
+}
+
+fn typed(command: &Command) -> Option<String> {
+    if let Command::Shell { command, output } = command {
+        let mark = match output {
+            ShellOutput::User => "!",
+            ShellOutput::Model => "!!",
+        };
+        return Some(format!("{mark}{command}"));
+    }
+    let Command::Own { name, arguments } = command else { return None };
+    Some(format!("/{name} {arguments}").trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t16_stopping_takes_back_what_would_run_next_but_no_settings() {
+        let shell = |command: &str, output| Command::Shell { command: command.to_owned(), output };
+        let own = |arguments: &str| Command::Own { name: "review".to_owned(), arguments: arguments.to_owned() };
+        let mut waiting = VecDeque::from([
+            shell("make", ShellOutput::User),
+            Command::Effort(Some("high".to_owned())),
+            shell("git status", ShellOutput::Model),
+            own("main.rs"),
+            own(""),
+        ]);
+        assert_eq!(take_back(&mut waiting), ["!make", "!!git status", "/review main.rs", "/review"]);
+        assert_eq!(waiting, [Command::Effort(Some("high".to_owned()))]);
+    }
+}
