@@ -19,6 +19,9 @@ pub use error::SettingError;
 pub use registry::{ALIASES, BuiltinDefault, SettingAlias, SettingChange, SettingInfo, SettingKey, complete};
 pub use value::{SettingKind, SettingValue};
 
+/// How thinking is shown.
+const VIEW: [SettingKey; 2] = [SettingKey::Display, SettingKey::IncludeInResponse];
+
 /// The source of a value. Later layers win.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
@@ -132,8 +135,25 @@ impl Settings {
         }
     }
 
-    /// Implements `/thinking VIEW`: selects the view and shows thinking.
-    pub fn show(&mut self, layer: Layer, view: ThinkingDisplay) {
+    /// Implements `/thinking VIEW`: selects the view and shows thinking. That is a preference like those of the config,
+    /// and no property of the session, unless a layer above the config has another view. Returns whether the values of
+    /// the session changed.
+    pub fn show(&mut self, view: ThinkingDisplay) -> bool {
+        let of_session = |settings: &Settings| -> Vec<Option<SettingValue>> {
+            VIEW.iter().map(|key| settings.values.get(&(*key, Layer::Session)).cloned()).collect()
+        };
+        let before = of_session(self);
+        for key in VIEW {
+            self.put(Layer::Session, key, None);
+        }
+        self.put_view(Layer::Config, view);
+        if self.display() != view {
+            self.put_view(Layer::Session, view);
+        }
+        of_session(self) != before
+    }
+
+    fn put_view(&mut self, layer: Layer, view: ThinkingDisplay) {
         self.put(layer, SettingKey::Display, Some(SettingValue::Choice(view.as_str())));
         self.put(layer, SettingKey::IncludeInResponse, Some(SettingValue::Bool(true)));
     }
@@ -141,8 +161,7 @@ impl Settings {
     /// Switches the profile. Its display settings take effect even if the user
     /// changed them in this session.
     pub fn load_profile(&mut self, changes: Vec<SettingChange>) {
-        let shown = [SettingKey::Display, SettingKey::IncludeInResponse];
-        for key in shown.into_iter().filter(|key| changes.iter().any(|change| change.key() == *key)) {
+        for key in VIEW.into_iter().filter(|key| changes.iter().any(|change| change.key() == *key)) {
             self.put(Layer::Session, key, None);
         }
         self.replace(Layer::Profile, changes);

@@ -417,14 +417,14 @@ fn s2_ec_005_a_profile_sets_the_thinking_display_whatever_it_was_before() {
     let profile =
         |assignments: &[&str]| -> Vec<SettingChange> { assignments.iter().map(|text| text.parse().unwrap()).collect() };
     let mut settings = Settings::new();
-    settings.show(Layer::Session, ThinkingDisplay::Collapsed);
+    settings.show(ThinkingDisplay::Collapsed);
     set(&mut settings, Layer::Session, &["reasoning.effort=high"]);
     settings.load_profile(profile(&["reasoning.display=full", "reasoning.effort=low"]));
     assert_eq!(settings.display(), ThinkingDisplay::Full);
     assert_eq!(settings.effort(), Some(Effort::High), "everything else is the session's word");
     settings.load_profile(profile(&["reasoning.includeInResponse=false"]));
     assert_eq!(settings.display(), ThinkingDisplay::Off);
-    settings.show(Layer::Session, ThinkingDisplay::Live);
+    settings.show(ThinkingDisplay::Live);
     settings.load_profile(profile(&["reasoning.effort=max"]));
     assert_eq!(settings.display(), ThinkingDisplay::Live, "a profile that says nothing about it changes nothing");
 }
@@ -461,9 +461,28 @@ fn s5_not_including_in_the_response_is_off_and_a_view_turns_it_on_again() {
     set(&mut settings, Layer::Config, &["reasoning.display=full", "reasoning.includeInResponse=false"]);
     assert_eq!(settings.display(), ThinkingDisplay::Off);
     assert_eq!(settings.get(SettingKey::Display).unwrap().0, &SettingValue::Choice("full"));
-    settings.show(Layer::Session, ThinkingDisplay::Collapsed);
+    assert!(!settings.show(ThinkingDisplay::Collapsed), "no value of the session");
     assert_eq!(settings.display(), ThinkingDisplay::Collapsed);
-    assert_eq!(settings.get(SettingKey::IncludeInResponse), Some((&SettingValue::Bool(true), Layer::Session)));
+    assert_eq!(settings.get(SettingKey::IncludeInResponse), Some((&SettingValue::Bool(true), Layer::Config)));
+}
+
+#[test]
+fn t3_a_chosen_view_is_a_preference_and_replaces_what_the_session_had() {
+    #[rustfmt::skip]
+    let cases = [
+        // layer with another view, chosen view's layer, session's values changed
+        (Layer::Config,  Layer::Config,  false),
+        (Layer::Profile, Layer::Session, true),
+        (Layer::Session, Layer::Config,  true),
+        (Layer::Run,     Layer::Config,  false),
+    ];
+    for (layer, expected, changed) in cases {
+        let mut settings = Settings::new();
+        set(&mut settings, layer, &["reasoning.display=off"]);
+        assert_eq!(settings.show(ThinkingDisplay::Live), changed, "{layer:?}");
+        assert_eq!(settings.get(SettingKey::Display), Some((&SettingValue::Choice("live"), expected)), "{layer:?}");
+        assert!(!settings.show(ThinkingDisplay::Live), "{layer:?}: nothing is left to change");
+    }
 }
 
 #[test]
@@ -477,7 +496,7 @@ fn s5_display_never_changes_what_is_sent() {
     let mut settings = Settings::new();
     let before = sent(&settings);
     for view in ThinkingDisplay::ALL {
-        settings.show(Layer::Session, *view);
+        settings.show(*view);
         assert_eq!(sent(&settings), before, "{view}");
     }
     set(&mut settings, Layer::Session, &["reasoning.includeInResponse=false", "show_thinking=false"]);

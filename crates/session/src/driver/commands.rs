@@ -15,6 +15,7 @@ use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::session_recorder::StoringFront;
 use crate::settings::{self, ProfileName, setting_error};
+use crate::stored_session::Continuation;
 use crate::{atomic, own_commands, profiles, times};
 
 impl Driver {
@@ -120,8 +121,13 @@ impl Driver {
 
     /// The view of thinking is a preference, so it is also written to the config.
     fn view(&mut self, view: ThinkingDisplay) {
-        self.active.session.settings.show(Layer::Session, view);
-        self.send_status();
+        let may_be_stored = self.recorder.is_some() || self.continuation == Continuation::Itself;
+        // What is only read here is not copied for that.
+        if self.active.session.settings.show(view) && may_be_stored {
+            self.settings_changed();
+        } else {
+            self.send_status();
+        }
         self.view_preference.choose(view);
     }
 
@@ -187,7 +193,7 @@ impl Driver {
         let cancel = CancellationToken::new();
         let mut front = StoringFront::new(&mut self.front, self.recorder.as_mut());
         let work = self.active.session.compact(CompactionTrigger::Manual, &mut front, &cancel);
-        let (compacted, after) = interruptible(work, &cancel, inbox, &mut self.deferred).await;
+        let (compacted, after) = interruptible(work, &cancel, inbox, &mut self.deferred, &self.asker).await;
         if after == AfterWork::Quit {
             return Ok(CommandOutcome::Quit);
         }

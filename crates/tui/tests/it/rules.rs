@@ -133,7 +133,7 @@ fn req_think_007_3_the_shade_is_lighter_on_dark_and_darker_on_light() {
 fn req_think_007_4_include_in_response_false_hides_all_thinking() {
     for view in ThinkingDisplay::ALL {
         let mut settings = Settings::new();
-        settings.show(Layer::Config, *view);
+        settings.show(*view);
         settings.set(Layer::Session, "reasoning.includeInResponse", "false").unwrap();
         let mut term = TestTerminal::new(60, 20);
         let restored = vec![Block::Thinking(thinking("From the store.", None)), text_block("Restored.")];
@@ -175,7 +175,7 @@ fn br_003_showing_and_sending_are_independent() {
         let Some(Command::View(view)) = asked else { panic!("{line}: {asked:?}") };
         assert_eq!(term.sent, [], "{line}");
         let before = (settings.include_in_context(), settings.strip());
-        settings.show(Layer::Session, view);
+        settings.show(view);
         assert_eq!((settings.include_in_context(), settings.strip()), before, "{line}");
     }
 }
@@ -184,7 +184,7 @@ fn br_003_showing_and_sending_are_independent() {
 fn ec_005_a_profile_changes_the_whole_transcript_at_once() {
     let profile = |text: &[&str]| text.iter().map(|one| one.parse().unwrap()).collect::<Vec<SettingChange>>();
     let mut settings = Settings::new();
-    settings.show(Layer::Session, ThinkingDisplay::Collapsed);
+    settings.set(Layer::Session, "reasoning.display", "collapsed").unwrap();
     let mut term = TestTerminal::new(60, 30);
     term.line("why?");
     term.send();

@@ -99,6 +99,26 @@ fn t3_a_view_holds_for_the_whole_transcript_and_for_the_next_start() {
 }
 
 #[test]
+fn t3_the_last_view_is_shown_after_a_resume_also_if_the_session_stored_other_settings() {
+    let folder = TestFolders::new("view-and-settings");
+    let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi"]);
+    terminal.enter("/thinking off");
+    terminal.see("Thinking: off");
+    // Stores the settings of the session.
+    terminal.enter("/set context.limit=50000");
+    terminal.see("/50k");
+    terminal.enter("one");
+    terminal.see("You wrote: \"one\"");
+    terminal.idle();
+    terminal.enter("/thinking live");
+    terminal.see("▶ Thought");
+    terminal.enter("/quit");
+    assert!(terminal.ended().success());
+    let mut again = Terminal::ready(&folder, &["-c"]);
+    again.see_all(&["▶ Thought", "/50k"]);
+}
+
+#[test]
 fn t7_the_view_stays_when_scrolled_up_while_it_streams() {
     let folder = TestFolders::new("scroll");
     let mut terminal = Terminal::ready(&folder, &["-m", "sim/kimi", "--set", "reasoning.display=full"]);
