@@ -84,14 +84,19 @@ impl Driver {
                 ..CompletionLists::default()
             })
         });
+        let mut models: Vec<String> = self
+            .active
+            .configured_models()
+            .chain(with_key)
+            .chain(simulated)
+            .chain(models_without_key.iter().cloned())
+            .collect();
+        // The one in use, which may be in no list before its provider has answered.
+        if !models.contains(&self.active.model) {
+            models.insert(0, self.active.model.clone());
+        }
         Ok(CompletionLists {
-            models: self
-                .active
-                .configured_models()
-                .chain(with_key)
-                .chain(simulated)
-                .chain(models_without_key.iter().cloned())
-                .collect(),
+            models,
             models_without_key,
             efforts: self.active.efforts.clone(),
             tools: self.tool_names(),

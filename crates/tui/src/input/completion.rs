@@ -163,17 +163,35 @@ fn matching_sessions(all: &[SessionCompletion], typed: &str) -> Vec<Completion> 
     found
 }
 
-/// Models whose provider or name begins with what is typed, then the others. The order of the list stays, because
+/// How well a model fits what is typed, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ModelFit {
+    /// It is the model's name.
+    Name,
+    /// The provider or the name begins with it.
+    Beginning,
+    Inside,
+}
+
+/// The models that have all words that are typed. Among those that fit equally well the order of the list stays, because
 /// those that can be used come first in it.
 fn matching_models(models: &[String], typed: &str) -> Vec<String> {
-    let wanted = typed.to_lowercase();
-    let is_inside = |model: &String| {
+    let wanted = typed.trim().to_lowercase();
+    let begins = |model: &String| model.to_lowercase().split_once('/').is_some_and(|(provider, _)| provider == wanted);
+    let is_provider = models.iter().any(begins);
+    let fit = |model: &String| {
         let model = model.to_lowercase();
         let is_start = |(at, _): (usize, &str)| at == 0 || model.as_bytes().get(at - 1) == Some(&b'/');
-        (model.contains(&wanted)).then(|| !model.match_indices(&wanted).any(is_start))
+        if !is_provider && model.split_once('/').is_some_and(|(_, name)| name == wanted) {
+            Some(ModelFit::Name)
+        } else if model.match_indices(&wanted).any(is_start) {
+            Some(ModelFit::Beginning)
+        } else {
+            wanted.split_whitespace().all(|word| model.contains(word)).then_some(ModelFit::Inside)
+        }
     };
-    let mut found: Vec<(bool, &String)> = models.iter().filter_map(|model| Some((is_inside(model)?, model))).collect();
-    found.sort_by_key(|(is_inside, _)| *is_inside);
+    let mut found: Vec<(ModelFit, &String)> = models.iter().filter_map(|model| Some((fit(model)?, model))).collect();
+    found.sort_by_key(|(fit, _)| *fit);
     found.into_iter().take(MAX_OPTIONS).map(|(_, model)| model.clone()).collect()
 }
 
@@ -211,6 +229,13 @@ mod tests {
         assert_eq!(matching_models(&models, "Deep"), ["acme/deep", "sim/deep", "deep/one", "sim/wide-deep"]);
         assert_eq!(matching_models(&models, ""), models);
         assert!(matching_models(&models, "none").is_empty());
+        assert_eq!(matching_models(&models, "deep sim"), ["sim/wide-deep", "sim/deep"], "words in any order");
+        let versions = ["acme/deep-2.1", "acme/deep-2", "beta/deep-2"].map(str::to_owned);
+        assert_eq!(
+            matching_models(&versions, "deep-2"),
+            ["acme/deep-2", "beta/deep-2", "acme/deep-2.1"],
+            "the name first"
+        );
     }
 
     #[test]
