@@ -17,6 +17,9 @@ const SYNTHETIC_RESULTS: [(&str, CallState); 4] = [
 /// command can pretend it.
 const STOPPED_COMMAND: &str = "[ended by the user]";
 
+/// How the result of a call begins that created a file. It has no diff.
+const CREATED_FILE: &str = "created `";
+
 /// How far a tool call is, or how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,6 +43,11 @@ pub enum CallState {
 /// Whether this is what a command wrote until the user stopped it.
 pub fn is_stopped_command(result: &str) -> bool {
     result.ends_with(STOPPED_COMMAND)
+}
+
+/// Whether this is the result of a call that created a file.
+pub fn is_created_file(result: &str) -> bool {
+    result.starts_with(CREATED_FILE)
 }
 
 impl CallState {

@@ -16,10 +16,13 @@ use crate::text::wrap::ellipsize;
 use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
 use aside_front::command_result::{command_lines, without_status};
 use aside_front::diff_lines::changed;
-use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS, is_stopped_command};
+use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS, is_created_file, is_stopped_command};
 
 /// Lines shown of a command that runs or has succeeded.
 const COMMAND_LINES: usize = 5;
+
+/// The same for a file that was created, below the result and the head of the diff.
+const CREATED_LINES: usize = COMMAND_LINES + 4;
 
 /// At least this much of a name is shown.
 const MIN_NAME: usize = 8;
@@ -162,6 +165,11 @@ impl ToolBlock {
             ToolPurpose::Command | ToolPurpose::Write { .. } | ToolPurpose::Other => &described,
         };
         let mut output = PlainText::output(shown);
+        if output.kind() == PlainTextKind::Diff {
+            self.changed = changed(output.source());
+        } else if let Some(text) = self.created_file(shown) {
+            output = PlainText::output(&text).with_part_lines(CREATED_LINES);
+        }
         if self.purpose == ToolPurpose::Command {
             let n_lines = command_lines(&described);
             self.n_output_lines = Some(n_lines);
@@ -175,10 +183,23 @@ impl ToolBlock {
                 output.with_last_lines()
             };
         }
-        if output.kind() == PlainTextKind::Diff {
-            self.changed = changed(output.source());
-        }
         self.output = Some(output);
+    }
+
+    /// The result of a call that created a file, with the file as a diff: its result has none.
+    fn created_file(&self, result: &str) -> Option<String> {
+        let ToolPurpose::Write { n_lines } = self.purpose else { return None };
+        if self.state != CallState::Done || n_lines == 0 || !is_created_file(result) {
+            return None;
+        }
+        let arguments: Value = serde_json::from_str(&self.arguments).ok()?;
+        let mut text = format!("{}\n--- /dev/null\n+++ b/{}\n@@ -0,0 +1,{n_lines} @@\n", result.trim_end(), self.subject);
+        for line in arguments.get("content")?.as_str()?.lines() {
+            text.push('+');
+            text.push_str(line);
+            text.push('\n');
+        }
+        Some(text)
     }
 
     /// The turn is over, so calls that have not run never will.

@@ -32,6 +32,24 @@ fn t8_code_and_changes_in_every_theme() {
 }
 
 #[test]
+fn t17_a_created_file_is_shown_like_a_change() {
+    let mut term = TestTerminal::with_view(60, 20, ThinkingDisplay::Full);
+    let content: String = (1..=9).map(|n| format!("line {n}\\n")).collect();
+    term.call(0, "c1", "write", &format!(r#"{{"path":"a.txt","content":"{content}"}}"#));
+    term.result("c1", "created `a.txt`, 9 lines", false);
+    let rows = term.transcript();
+    assert_eq!(rows[0], "▼ ✓ write a.txt · 9 lines");
+    assert!(rows.iter().any(|row| row.contains("+ line 1") || row.contains("+line 1")), "{rows:#?}");
+    let shown = rows.iter().filter(|row| row.contains("line ") && row.contains('+')).count();
+    assert_eq!(shown, 5, "{rows:#?}");
+    assert!(rows.iter().any(|row| row.contains("4 more lines")), "{rows:#?}");
+    // A tool with the same arguments that did something else.
+    term.call(1, "c2", "post", r#"{"path":"a.txt","content":"x"}"#);
+    term.result("c2", "sent", false);
+    assert!(!term.transcript().iter().any(|row| row.contains("+x") || row.contains("+ x")));
+}
+
+#[test]
 fn t8_colours_never_change_the_text_and_arrive_while_code_grows() {
     let mut term = TestTerminal::with_view(40, 20, ThinkingDisplay::Full);
     term.open(0, OpenedBlock::Text);
