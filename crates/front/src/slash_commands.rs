@@ -6,6 +6,9 @@ use aside_core::tool_mode::{ToolMode, UnknownToolMode};
 use crate::command::{Command, MouseMode, ProfileAction, ShellOutput, TerminalAction, UndoPart};
 use crate::status::OwnCommand;
 
+/// `/effort default` removes the level of this session.
+pub const DEFAULT_EFFORT: &str = "default";
+
 pub struct CommandEntry {
     pub name: &'static str,
     /// The arguments, as shown in help.
@@ -174,6 +177,7 @@ fn parse_known(name: &str, rest: &str) -> ParsedLine {
             Err(error) => ParsedLine::Invalid { what: error.to_string(), hint: None },
         },
         "model" => command(Command::Model(given)),
+        "effort" if rest == DEFAULT_EFFORT => command(Command::Unset(SettingKey::Effort.name().to_owned())),
         "effort" => match SettingChange::parse(SettingKey::Effort.name(), rest) {
             Ok(_) => command(Command::Effort(given)),
             Err(_) if rest.is_empty() => command(Command::Effort(None)),
@@ -323,6 +327,7 @@ mod tests {
             ("/set",                           ParsedLine::Command(Command::Query(None))),
             ("/unset reasoning.effort",        ParsedLine::Command(Command::Unset("reasoning.effort".into()))),
             ("/model a/b",                     ParsedLine::Command(Command::Model(Some("a/b".into())))),
+            ("/effort default",                ParsedLine::Command(Command::Unset("reasoning.effort".into()))),
             ("/effort low",                    ParsedLine::Command(Command::Effort(Some("low".into())))),
             ("/profile load work",             ParsedLine::Command(Command::Profile(ProfileAction::Load("work".into())))),
             ("/export",                        ParsedLine::Command(Command::Export(None))),

@@ -2,11 +2,14 @@
 
 use aside_core::settings::{self, SettingKey};
 
-use aside_front::slash_commands::{COMMANDS, argument_words};
+use aside_front::slash_commands::{COMMANDS, DEFAULT_EFFORT, argument_words};
 use aside_front::{CompletionLists, OwnCommand, SessionCompletion};
 
 /// Commands whose argument is chosen from a list, which opens without one.
 const PICKERS: [&str; 4] = ["model", "effort", "resume", "theme"];
+
+/// The effort that switches thinking off.
+pub(crate) const NO_EFFORT: &str = "none";
 
 /// More than there are models or sessions to choose from.
 const MAX_OPTIONS: usize = 500;
@@ -115,7 +118,7 @@ fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (us
             let models = matching_models(&lists.models, typed).into_iter();
             (at, models.map(|name| Completion::new(name.clone(), about(&name).to_owned())).collect())
         }
-        "effort" => (at, plain(with_prefix(&words(&lists.efforts), typed))),
+        "effort" => (at, efforts(&lists.efforts, typed)),
         "resume" => (at, matching_sessions(&lists.sessions, typed)),
         "tools" | "permissions" => match typed.split_once(' ') {
             Some((act, begun)) => {
@@ -133,8 +136,16 @@ fn arguments(name: &str, typed: &str, at: usize, lists: &CompletionLists) -> (us
     }
 }
 
-fn words(list: &[String]) -> Vec<&str> {
-    list.iter().map(String::as_str).collect()
+/// The levels of the model, and how to leave them; nothing if the model has no levels.
+fn efforts(levels: &[String], typed: &str) -> Vec<Completion> {
+    if levels.is_empty() {
+        return Vec::new();
+    }
+    let others = [(DEFAULT_EFFORT, "what the settings and the model say"), (NO_EFFORT, "no thinking")];
+    let levels = levels.iter().map(|level| (level.as_str(), ""));
+    let levels = levels.filter(|(level, _)| others.iter().all(|(other, _)| level != other));
+    let all = others.into_iter().chain(levels).filter(|(word, _)| word.starts_with(typed));
+    all.map(|(word, doc)| Completion::new(word.to_owned(), doc.to_owned())).collect()
 }
 
 fn setting(text: String) -> Completion {
@@ -270,7 +281,7 @@ mod tests {
             ("/tools off sh",            &["shell"]),
             ("/permissions f",           &["forget"]),
             ("/permissions forget ",     &["shell:make"]),
-            ("/effort ",                 &["low", "high"]),
+            ("/effort ",                 &["default", "none", "low", "high"]),
             ("/effort m",                &[]),
             ("/record o",                &["off"]),
             ("look at @lib",             &["src/lib.rs"]),

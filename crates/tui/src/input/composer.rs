@@ -3,9 +3,10 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
-use super::completion::{self, CompletionPopup};
+use super::completion::{self, CompletionPopup, NO_EFFORT};
 use super::editor::{Editor, KeyHandled};
 use super::history::PromptHistory;
+use aside_front::slash_commands::DEFAULT_EFFORT;
 use aside_front::{CompletionLists, Status};
 use std::collections::HashSet;
 
@@ -26,8 +27,11 @@ impl CurrentValues {
         let sent = || status.next.as_ref().and_then(|next| next.effort.clone());
         CurrentValues {
             model: status.model.clone(),
-            effort: status.effort.clone().or_else(sent),
-            is_default_effort: status.effort.is_none(),
+            effort: match status.thinking_is_off {
+                true => Some(NO_EFFORT.to_owned()),
+                false => status.effort.clone().or_else(sent),
+            },
+            is_default_effort: status.effort.is_none() && !status.thinking_is_off,
             theme: status.screen.theme.to_string(),
         }
     }
@@ -35,7 +39,8 @@ impl CurrentValues {
     /// What is known of a value that this command line could choose.
     pub fn label(&self, line: &str, value: &str) -> Option<&'static str> {
         let is_effort = line.get(1..).is_some_and(|line| line.starts_with("effort "));
-        let label = if is_effort && self.is_default_effort { "default" } else { "current" };
+        let is_sent_by_default = is_effort && self.is_default_effort && value != DEFAULT_EFFORT;
+        let label = if is_sent_by_default { "default" } else { "current" };
         (self.for_line(line)? == value).then_some(label)
     }
 
@@ -43,7 +48,7 @@ impl CurrentValues {
     fn for_line(&self, line: &str) -> Option<&str> {
         match line.strip_prefix(['/', ':'])?.split_once(' ')?.0 {
             "model" => Some(&self.model),
-            "effort" => self.effort.as_deref(),
+            "effort" => Some(self.effort.as_deref().unwrap_or(DEFAULT_EFFORT)),
             "theme" => Some(&self.theme),
             _ => None,
         }

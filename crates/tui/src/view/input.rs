@@ -105,7 +105,7 @@ fn popup_hint(app: &App) -> Option<String> {
     if app.composer.editor.raw().get(1..).is_some_and(|line| line.trim_end() == "effort")
         && app.composer.current().effort.is_none()
     {
-        return Some("none set: the provider chooses".to_owned());
+        return Some("no effort set: the provider chooses".to_owned());
     }
     if popup.options.len() <= MAX_OPTIONS {
         return None;

@@ -10,6 +10,7 @@ use ratatui::layout::Rect;
 use super::Cursor;
 use crate::app::permission_prompt::UnusedKey;
 use crate::app::{App, FindBar, InputMode, ThinkingRequest};
+use crate::input::completion::NO_EFFORT;
 use crate::paint::paint_row;
 use crate::text::wrap::{ellipsize, first_that_fits};
 use crate::text::{Row, Span, TextRole, width_of};
@@ -188,13 +189,22 @@ fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
 /// The effort of the next request, or while a turn runs the one that was sent, with a warning if it differs from the setting. A
 /// notice in the transcript explains why.
 fn effort(app: &App) -> Option<StatusPart> {
+    let is_off = app.status.thinking_is_off;
     let sent = match (&app.status.next, &app.sending) {
         (Some(next), _) => next.effort.as_deref(),
         (None, Some(sending)) => sending.effort.as_deref(),
+        (None, None) if is_off => None,
         (None, None) => return None,
     };
+    // Without its label, `none` would say nothing.
+    if is_off && sent.is_none_or(|sent| sent == NO_EFFORT) {
+        let text = format!("effort {NO_EFFORT}");
+        return Some(StatusPart { role: TextRole::Muted, text, kind: StatusPartKind::Figure });
+    }
     let (role, short) = match (sent, app.status.effort.as_deref()) {
         (None, None) => return None,
+        // Thinking is off, but this model always gets a level.
+        (Some(sent), None) if is_off => (TextRole::Warning, format!("{}!", terminal_safe_line(sent))),
         (Some(sent), None) => (TextRole::Muted, terminal_safe_line(sent)),
         (Some(sent), Some(setting)) if sent == setting => (TextRole::Muted, terminal_safe_line(sent)),
         (Some(sent), Some(_)) => (TextRole::Warning, format!("{}!", terminal_safe_line(sent))),

@@ -225,12 +225,14 @@ fn t19_lists_open_with_the_current_value_selected() {
     let next = NextRequest { effort: Some("medium".into()), ..NextRequest::default() };
     let screen = ScreenSettings { theme: ScreenTheme::Light, ..ScreenSettings::default() };
     let status = Status { model: "acme/deep-15".into(), efforts, next: Some(next), screen, ..Status::default() };
+    let off = Status { thinking_is_off: true, ..status.clone() };
     let set_effort = Status { effort: Some("high".into()), ..status.clone() };
     #[rustfmt::skip]
     let cases = [
         ("a model further down",  &status,     "/model",  "› acme/deep-15  current"),
-        ("the effort that is sent", &status,   "/effort", "› medium  default"),
-        ("the effort that is set", &set_effort, "/effort", "› high    current"),
+        ("the effort that is sent", &status,   "/effort", "› medium   default"),
+        ("the effort that is set", &set_effort, "/effort", "› high     current"),
+        ("thinking that is off",   &off,        "/effort", "› none     current · no thinking"),
         ("the theme",             &status,     "/theme",  "› light  current"),
     ];
     for (name, status, command, expected) in cases {
@@ -294,11 +296,11 @@ fn t19_a_filter_without_a_match_says_so_and_can_be_widened_or_closed() {
         let efforts = ["low", "medium"].map(str::to_owned).to_vec();
         term.update(Update::Status(Box::new(Status { model: "acme/deep".into(), efforts, ..Status::default() })));
         term.line("/effort");
-        assert!(term.screen().contains("─ none set: the provider chooses"), "{}", term.screen());
+        assert!(term.screen().contains("─ no effort set: the provider chooses"), "{}", term.screen());
         term.type_text("x");
         assert!(term.rows().contains(&expected.to_owned()), "{}", term.screen());
         term.key(KeyCode::Backspace);
-        assert!(term.rows().iter().any(|row| row.starts_with("› low")), "{}", term.screen());
+        assert!(term.rows().iter().any(|row| row.starts_with("› default  current")), "{}", term.screen());
         term.type_text("x");
         term.key(KeyCode::Esc);
         assert!(!term.screen().contains("no match") && !term.screen().contains("/effort"), "{}", term.screen());

@@ -346,6 +346,27 @@ fn t11_an_effort_that_differs_from_the_setting_warns() {
 }
 
 #[test]
+fn t11_thinking_that_is_off_is_shown_as_the_effort_none() {
+    #[rustfmt::skip]
+    let cases = [
+        ("before a request",    false, None,        "m · effort none"),
+        ("nothing is sent",     true,  None,        "m · ~0 · effort none"),
+        ("none is sent",        true,  Some("none"), "m · ~0 · effort none"),
+        ("a level is sent",     true,  Some("low"), "m · ~0 · effort low!"),
+    ];
+    for (name, is_sent, effort, expected) in cases {
+        let mut term = TestTerminal::new(60, 10);
+        let status = Status { model: "m".into(), thinking_is_off: true, ..Status::default() };
+        term.update(Update::Status(Box::new(status)));
+        if is_sent {
+            let effort = effort.map(str::to_owned);
+            term.update(Update::Sending(Box::new(Sending { model: "m".into(), effort, ..Sending::default() })));
+        }
+        assert_eq!(term.rows().pop().as_deref(), Some(expected), "{name}");
+    }
+}
+
+#[test]
 fn the_decisions_about_thinking_can_be_shown() {
     let mut term = TestTerminal::new(80, 20);
     let row = DecisionRow {
