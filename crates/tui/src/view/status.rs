@@ -53,7 +53,8 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     let context = context(app);
     let effort = effort(app);
     let mut parts: Vec<StatusPart> = Vec::new();
-    parts.extend(model_part(app, width, context.as_ref(), effort.as_ref()));
+    let mode = app.status.mode.map(mode_part);
+    parts.extend(model_part(app, width, [context.as_ref(), effort.as_ref()], mode.as_ref()));
     // Also as text: colour alone is not accessible.
     if app.thinking_request == ThinkingRequest::Ignored {
         parts.push(StatusPart {
@@ -63,7 +64,6 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
         });
     }
     parts.extend(context);
-    let mode = app.status.mode.map(mode_part);
     // A mode that the user must not forget counts more than the effort.
     match app.status.mode {
         Some(ToolMode::AcceptEdits | ToolMode::ReadOnly) => parts.extend(mode.into_iter().chain(effort)),
@@ -92,31 +92,38 @@ fn spans(app: &App, width: usize) -> Vec<Span> {
     fit(parts, width)
 }
 
-/// A long model name leaves room for the context usage and the effort.
+/// A long model name leaves room for a mode that must be seen, the context usage and the effort, as long as enough of
+/// the name is left.
 fn model_part(
     app: &App,
     width: usize,
-    context: Option<&StatusPart>,
-    effort: Option<&StatusPart>,
+    [context, effort]: [Option<&StatusPart>; 2],
+    mode: Option<&StatusPart>,
 ) -> Option<StatusPart> {
     let model = app.model();
     if model.is_empty() {
         return None;
     }
     let part_width = |part: Option<&StatusPart>| part.map_or(0, |part| width_of(SEPARATOR) + width_of(&part.text));
-    let both = width.saturating_sub(part_width(context) + part_width(effort));
-    let room = if both >= FULL_NAME { both } else { width.saturating_sub(part_width(context)).max(MIN_NAME) };
+    let beside_mode = width.saturating_sub(part_width(mode.filter(|mode| mode.kind == StatusPartKind::Pinned)));
+    let beside_context = beside_mode.saturating_sub(part_width(context));
+    let beside_all = beside_context.saturating_sub(part_width(effort));
+    let room = match (beside_all >= FULL_NAME, beside_context >= MIN_NAME) {
+        (true, _) => beside_all,
+        (false, true) => beside_context,
+        (false, false) => beside_mode.max(MIN_NAME),
+    };
     let text = ellipsize(&terminal_safe_line(model), room);
     Some(StatusPart { role: TextRole::Accent, text, kind: StatusPartKind::Name })
 }
 
 fn mode_part(mode: ToolMode) -> StatusPart {
-    let (role, text) = match mode {
-        ToolMode::Ask => (TextRole::Muted, "ask"),
-        ToolMode::AcceptEdits => (TextRole::Warning, "accept edits"),
-        ToolMode::ReadOnly => (TextRole::Muted, "read only"),
+    let (role, text, kind) = match mode {
+        ToolMode::Ask => (TextRole::Muted, "ask", StatusPartKind::Figure),
+        ToolMode::AcceptEdits => (TextRole::Warning, "accept edits", StatusPartKind::Pinned),
+        ToolMode::ReadOnly => (TextRole::Muted, "read only", StatusPartKind::Pinned),
     };
-    StatusPart { role, text: text.to_owned(), kind: StatusPartKind::Figure }
+    StatusPart { role, text: text.to_owned(), kind }
 }
 
 fn tier_part(tier: Tier) -> StatusPart {
@@ -149,6 +156,8 @@ enum StatusPartKind {
     Name,
     /// A shortened number would be wrong, so it is shown whole or not at all.
     Figure,
+    /// Shown whole, and the parts before it leave room for it.
+    Pinned,
     /// Where it does not fit, it is shown without its label.
     Labelled { short: String },
 }
@@ -162,7 +171,10 @@ fn remove_labels(parts: &mut [StatusPart], width: usize) {
                 used -= width_of(&part.text) - width_of(short).min(width_of(&part.text));
                 part.text.clone_from(short);
             }
-            StatusPartKind::Name | StatusPartKind::Figure | StatusPartKind::Labelled { .. } => (),
+            StatusPartKind::Name
+            | StatusPartKind::Figure
+            | StatusPartKind::Pinned
+            | StatusPartKind::Labelled { .. } => (),
         }
     }
 }
@@ -170,14 +182,27 @@ fn remove_labels(parts: &mut [StatusPart], width: usize) {
 fn fit(parts: Vec<StatusPart>, width: usize) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut used = 0;
+    let pinned = parts.iter().filter(|part| part.kind == StatusPartKind::Pinned);
+    let mut reserved: usize = pinned.map(|part| width_of(SEPARATOR) + width_of(&part.text)).sum();
     for StatusPart { role, text, kind } in parts {
+        if kind == StatusPartKind::Pinned {
+            reserved -= width_of(SEPARATOR) + width_of(&text);
+        }
         let before = if spans.is_empty() { "" } else { SEPARATOR };
-        let room = width.saturating_sub(used + width_of(before));
+        let taken = if spans.is_empty() { 0 } else { used + width_of(before) + reserved };
+        let room = width.saturating_sub(taken);
         let fits = |text: &str| width_of(text) <= room;
         let text = match kind {
-            StatusPartKind::Figure | StatusPartKind::Labelled { .. } if !fits(&text) && !spans.is_empty() => continue,
+            StatusPartKind::Figure | StatusPartKind::Pinned | StatusPartKind::Labelled { .. }
+                if !fits(&text) && !spans.is_empty() =>
+            {
+                continue;
+            }
             StatusPartKind::Name if !fits(&text) && room < MIN_NAME && !spans.is_empty() => continue,
-            StatusPartKind::Name | StatusPartKind::Figure | StatusPartKind::Labelled { .. } => ellipsize(&text, room),
+            StatusPartKind::Name
+            | StatusPartKind::Figure
+            | StatusPartKind::Pinned
+            | StatusPartKind::Labelled { .. } => ellipsize(&text, room),
         };
         used += width_of(before) + width_of(&text);
         spans.push(Span::new(TextRole::Muted, before));

@@ -80,6 +80,32 @@ fn t23_a_mode_other_than_ask_is_shown_before_the_effort() {
 }
 
 #[test]
+fn t23_a_mode_other_than_ask_stays_before_the_tokens_the_tier_and_a_long_model_name() {
+    #[rustfmt::skip]
+    let cases = [
+        (ToolMode::AcceptEdits, 60, "openrouter/acme/deep-reasoner-t… · 12.4k/200k · accept edits"),
+        (ToolMode::AcceptEdits, 40, "openrouter/… · 12.4k/200k · accept edits"),
+        (ToolMode::AcceptEdits, 30, "openrouter/acm… · accept edits"),
+        (ToolMode::ReadOnly,    24, "openrouter/… · read only"),
+        (ToolMode::Ask,         40, "openrouter/acme/deep-reaso… · 12.4k/200k"),
+    ];
+    for (mode, width, expected) in cases {
+        let mut term = TestTerminal::new(width, 10);
+        let next = NextRequest { effort: Some("high".into()), tokens: 12_400, is_exact: true };
+        term.update(Update::Status(Box::new(Status {
+            model: "openrouter/acme/deep-reasoner-thinking-2026-11-19".into(),
+            limit: Some(200_000),
+            effort: Some("high".into()),
+            mode: Some(mode),
+            tier: Some(Tier::Strong),
+            next: Some(next),
+            ..Status::default()
+        })));
+        assert_eq!(status(&mut term), expected, "{mode:?} at {width}");
+    }
+}
+
+#[test]
 fn k1_missing_confinement_is_shown_but_the_users_choice_is_not() {
     for (tier, expected) in [(Some(Tier::None), "acme/deep · unconfined"), (None, "acme/deep")] {
         let mut term = TestTerminal::new(80, 10);
