@@ -6,6 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::App;
 use crate::bindings::KeyAction;
+use crate::input::editor::Editor;
 use crate::text::wrap::first_that_fits;
 use crate::transcript::find::FoundRows;
 
@@ -31,7 +32,7 @@ impl FindBar {
 
     /// What was found, and the keys, as far as they fit.
     pub(crate) fn state(&self, room: usize) -> String {
-        const KEYS: &str = "↑ earlier, ↓ later · Esc back";
+        const KEYS: &str = "↑ earlier, ↓ later · Esc closes";
         const SHORT_KEYS: &str = "↑ ↓ · Esc";
         let hidden = match self.found.n_hidden {
             0 => String::new(),
@@ -39,14 +40,20 @@ impl FindBar {
             hidden => format!(" · also in {hidden} hidden thoughts (Ctrl+T)"),
         };
         let (found, keys) = match (self.words.trim().is_empty(), self.current, self.found.rows.len()) {
-            (true, _, _) => ("type words".to_owned(), ["Esc back", "Esc"]),
+            (true, _, _) => ("type words".to_owned(), ["Esc closes", "Esc"]),
             (false, Some(current), all) => (format!("{} of {all}", current + 1), [KEYS, SHORT_KEYS]),
-            (false, None, _) => ("not found".to_owned(), ["Esc back", "Esc"]),
+            (false, None, _) => ("not found".to_owned(), ["Esc closes", "Esc"]),
         };
         let with_keys = |hidden: &str| keys.map(|keys| format!("{found}{hidden} · {keys}"));
         let texts: Vec<String> = with_keys(&hidden).into_iter().chain(with_keys("")).chain([found.clone()]).collect();
         first_that_fits(&texts, room)
     }
+}
+
+/// Whether the input deletes with this key, before the cursor.
+fn deletes(key: KeyEvent) -> bool {
+    let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    key.code == KeyCode::Backspace || has_control && matches!(key.code, KeyCode::Char('u' | 'w' | 'h'))
 }
 
 impl App {
@@ -72,8 +79,12 @@ impl App {
             KeyCode::Esc => self.close_find(),
             KeyCode::Up | KeyCode::Enter => self.find_step(FindStep::Earlier),
             KeyCode::Down => self.find_step(FindStep::Later),
-            KeyCode::Backspace => {
-                bar.words.pop();
+            _ if deletes(key) => {
+                // The cursor is always at the end, as in an editor that was just filled.
+                let mut editor = Editor::default();
+                editor.set(&bar.words);
+                editor.key(key, usize::MAX);
+                bar.words = editor.take();
                 self.search_again();
             }
             KeyCode::Char(letter) if !has_control => {

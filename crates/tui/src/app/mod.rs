@@ -266,6 +266,11 @@ impl App {
         self.quit_armed_at.is_some()
     }
 
+    /// The key that sends a message after the current step.
+    pub(crate) fn send_key(&self) -> Option<String> {
+        self.bindings.keys(KeyAction::Send).first().map(ToString::to_string)
+    }
+
     /// The key that sends a message after the turn.
     pub(crate) fn queue_key(&self) -> Option<String> {
         self.bindings.keys(KeyAction::Queue).first().map(ToString::to_string)

@@ -122,10 +122,10 @@ fn placeholder(app: &App, room: usize) -> Cow<'static, str> {
             "is sent when this is done".into()
         }
         (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, true) => {
-            const STEER: &str = "sent after this step";
-            const STEP: &str = "the reply and its tools";
-            let later = app.queue_key().map(|key| format!("; {key}: after the turn")).unwrap_or_default();
-            let texts = [format!("{STEER}, {STEP}{later}"), format!("{STEER}{later}"), STEER.to_owned()];
+            let now = app.send_key().map(|key| format!("{key} sends after this step"));
+            let later = app.queue_key().map(|key| format!("{key} after the turn"));
+            let both = [&now, &later].into_iter().flatten().cloned().collect::<Vec<_>>().join(" · ");
+            let texts = [both, now.unwrap_or_default()];
             Cow::from(first_that_fits(&texts, room))
         }
         (InputMode::Write | InputMode::Browse | InputMode::Find | InputMode::Permission, false) => {

@@ -64,6 +64,19 @@ fn t24_hidden_thinking_is_counted_and_a_folded_block_stays_folded_unless_it_is_s
 }
 
 #[test]
+fn t24_the_find_line_deletes_words_and_all_of_it_as_the_input_does() {
+    let mut term = TestTerminal::new(80, 12);
+    term.think(0, "a needle and a pin", 1_000);
+    term.control('f');
+    term.type_text("needle pins");
+    assert!(last_row(&mut term).starts_with("find: needle pins  not found · Esc closes"), "{}", last_row(&mut term));
+    term.control('w');
+    assert!(last_row(&mut term).starts_with("find: needle  1 of 1"), "{}", last_row(&mut term));
+    term.control('u');
+    assert!(last_row(&mut term).starts_with("find:   type words"), "{}", last_row(&mut term));
+}
+
+#[test]
 fn t24_a_block_that_only_matched_half_a_word_is_folded_again() {
     let mut term = TestTerminal::new(80, 20);
     term.think(0, "the units", 1_000);
