@@ -48,6 +48,27 @@ enum GraphemeKind {
     Word,
 }
 
+/// Whether a row may begin or end at a sign of punctuation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attachment {
+    Free,
+    /// An opening bracket, which belongs to what follows.
+    ToNext,
+    /// A closing bracket or the end of a sentence, which belongs to what stands before.
+    ToPrevious,
+}
+
+impl Attachment {
+    fn of(letter: char) -> Attachment {
+        match letter {
+            '(' | '[' | '（' | '「' | '『' | '【' | '《' => Attachment::ToNext,
+            ')' | ']' | '.' | ',' | '!' | '?' | '）' | '」' | '』' | '】' | '》' | '，' | '。' | '、' | '！' | '？'
+            | '；' | '：' => Attachment::ToPrevious,
+            _ => Attachment::Free,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Grapheme {
     span: usize,
@@ -55,6 +76,7 @@ struct Grapheme {
     to: usize,
     width: usize,
     kind: GraphemeKind,
+    attachment: Attachment,
 }
 
 /// Wraps one line of text into rows. The line must not contain line ends. An empty line gives one
@@ -107,6 +129,7 @@ fn graphemes(spans: &[Span]) -> Vec<Grapheme> {
                 to: at + 1,
                 width: 1,
                 kind: kind(byte),
+                attachment: Attachment::of(char::from(byte)),
             }));
             continue;
         }
@@ -117,7 +140,8 @@ fn graphemes(spans: &[Span]) -> Vec<Grapheme> {
                 (_, 2) => GraphemeKind::Wide,
                 _ => GraphemeKind::Word,
             };
-            out.push(Grapheme { span: index, from, to: from + text.len(), width, kind });
+            let attachment = text.chars().next().map_or(Attachment::Free, Attachment::of);
+            out.push(Grapheme { span: index, from, to: from + text.len(), width, kind, attachment });
         }
     }
     out
@@ -127,14 +151,10 @@ fn graphemes(spans: &[Span]) -> Vec<Grapheme> {
 fn row_end(graphemes: &[Grapheme], at: usize, room: usize, mode: Break) -> (usize, usize) {
     let mut used = 0;
     let mut fitting: Option<(usize, usize)> = None;
-    let mut before = GraphemeKind::Word;
+    let mut before: Option<&Grapheme> = None;
     let mut index = at;
     while let Some(grapheme) = graphemes.get(index) {
-        let may_break = mode == Break::Words
-            && index > at
-            && grapheme.kind != GraphemeKind::Space
-            && (before == GraphemeKind::Space || grapheme.kind == GraphemeKind::Wide || before == GraphemeKind::Wide);
-        if may_break {
+        if mode == Break::Words && before.is_some_and(|before| may_break(before, grapheme)) {
             fitting = Some((index, index));
         }
         if used + grapheme.width > room && index > at {
@@ -149,10 +169,21 @@ fn row_end(graphemes: &[Grapheme], at: usize, room: usize, mode: Break) -> (usiz
             return (end, next);
         }
         used += grapheme.width;
-        before = grapheme.kind;
+        before = Some(grapheme);
         index += 1;
     }
     (index, index)
+}
+
+/// Whether a row may end between these two: after spaces, and next to wide letters if no punctuation belongs there.
+fn may_break(before: &Grapheme, after: &Grapheme) -> bool {
+    match (before.kind, after.kind) {
+        (_, GraphemeKind::Space) | (GraphemeKind::Word, GraphemeKind::Word) => false,
+        (GraphemeKind::Space, GraphemeKind::Wide | GraphemeKind::Word) => true,
+        (GraphemeKind::Wide, GraphemeKind::Wide | GraphemeKind::Word) | (GraphemeKind::Word, GraphemeKind::Wide) => {
+            before.attachment != Attachment::ToNext && after.attachment != Attachment::ToPrevious
+        }
+    }
 }
 
 fn without_spaces(graphemes: &[Grapheme], from: usize, to: usize) -> usize {
@@ -231,6 +262,12 @@ mod tests {
             ("indent stays",       "  ab cd",        5, &["  ab", "cd"]),
             ("empty",              "",               5, &[""]),
             ("cjk",                "漢字漢字",         5, &["漢字", "漢字"]),
+            ("sign after cjk",       "你好世好，世界",   8, &["你好世", "好，世界"]),
+            ("bracket before cjk",   "no model (模拟 🎭).", 10, &["no model", "(模拟 🎭)."]),
+            ("signs after an emoji", "ab 模拟 🎭).",  9, &["ab 模拟", "🎭)."]),
+            ("wide brackets",        "你「好」世界",     4, &["你", "「好", "」世", "界"]),
+            ("bracket and a space",  "ab ) 世",        4, &["ab )", "世"]),
+            ("only signs",           "，，，",          4, &["，，", "，"]),
             ("emoji family",       "👩‍👩‍👧 ab",          3, &["👩‍👩‍👧", "ab"]),
             ("combining marks",    "e\u{301}e\u{301}e\u{301}", 2, &["e\u{301}e\u{301}", "e\u{301}"]),
             ("one column",         "ab 漢",           1, &["a", "b", "漢"]),
