@@ -126,7 +126,20 @@ impl App {
         Vec::new()
     }
 
+    /// A command replaces the prompt that an undo put back, so that `/redo` is not sent as a part of it. The prompt
+    /// stays in the history, and the undo of the input brings it back.
+    fn replace_undone_prompt(&mut self, key: KeyEvent) {
+        let Some(prompt) = self.undone_prompt.take() else { return };
+        let is_slash =
+            key.code == KeyCode::Char('/') && !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        if is_slash && self.composer.editor.expanded() == prompt {
+            self.composer.remember(&prompt);
+            self.composer.editor.set("");
+        }
+    }
+
     fn write_key(&mut self, key: KeyEvent) -> Vec<Command> {
+        self.replace_undone_prompt(key);
         if self.composer.popup_key(key) == KeyHandled::Yes {
             return Vec::new();
         }

@@ -97,6 +97,8 @@ pub struct App {
     pub(crate) find: Option<FindBar>,
     pub(crate) transcript_area: Rect,
     browsing: bool,
+    /// The prompt that an undo put into the input, until the next key.
+    undone_prompt: Option<String>,
     attention: Attention,
     /// The command of the user that runs.
     user_command: Option<UserCommand>,
@@ -147,6 +149,7 @@ impl App {
             find: None,
             transcript_area: Rect::default(),
             browsing: false,
+            undone_prompt: None,
             attention: Attention::default(),
             user_command: None,
             turn: TurnState::Idle,

@@ -302,6 +302,7 @@ impl App {
         let mut line = undone_message(question);
         if self.composer.editor.is_empty() {
             self.composer.editor.fill(question);
+            self.undone_prompt = Some(question.to_owned());
             line.push_str(" · it is back in the input");
         } else {
             line.push_str(" · /retry asks it again");
