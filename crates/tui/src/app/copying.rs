@@ -12,7 +12,7 @@ impl App {
     }
 
     pub(super) fn read_last(&mut self) {
-        match self.last_item(|item| matches!(item, TranscriptItem::Thinking(_))) {
+        match self.transcript.last_read(|item| matches!(item, TranscriptItem::Thinking(_))) {
             Some(index) => self.reader = Some(ReaderView::thinking(index)),
             None => self.toast("there is no thought yet".to_owned()),
         }

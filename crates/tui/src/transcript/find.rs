@@ -66,6 +66,7 @@ impl Transcript {
         let top = self.up(position, self.size.1 / 3, &context);
         self.top = top.min(self.bottom(&context));
         self.follow = false;
+        self.found_at = Some((position.at.item, self.top));
     }
 
     /// Folds the block that was opened for a match.

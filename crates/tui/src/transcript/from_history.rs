@@ -26,11 +26,14 @@ impl Transcript {
         self.blocks.clear();
         self.calls.clear();
         self.request_notes.clear();
-        self.opened_by_find = None;
+        (self.opened_by_find, self.found_at) = (None, None);
         (self.top, self.follow, self.focus, self.unrecorded_prompts) = (ScrollPos::default(), true, None, 0);
         self.hint_item = None;
         let nudges: Vec<bool> = messages.iter().map(|message| message.is_answer_now()).collect();
+        let mut model_before = None;
         for (at, message) in messages.iter().enumerate() {
+            // Before the message, so that nothing precedes it where the user goes to it.
+            self.push_changed_model(messages.get(at..).unwrap_or_default(), &mut model_before);
             self.message_starts.push(self.items.len());
             match message.role {
                 Role::System => (),
@@ -58,6 +61,22 @@ impl Transcript {
             }
         }
         self.turn_start = self.items.len();
+    }
+
+    /// Says which model answers from here on, if it is another one. It was chosen before the prompt, so the line stands
+    /// above that.
+    fn push_changed_model(&mut self, from_here: &[Arc<Message>], before: &mut Option<String>) {
+        let Some((first, rest)) = from_here.split_first() else { return };
+        let model = match first.role {
+            Role::User => rest.iter().take_while(|message| message.role != Role::User).find_map(|one| model_name(one)),
+            Role::Assistant => model_name(first),
+            Role::System | Role::Tool => None,
+        };
+        let Some(model) = model.filter(|model| before.as_ref() != Some(model)) else { return };
+        let line = format!("model: {model}");
+        if before.replace(model).is_some() {
+            self.push_output(&CommandOutput::Line(line));
+        }
     }
 
     pub(super) fn push_user(&mut self, message: &Message) {
@@ -103,6 +122,16 @@ impl Transcript {
             }
         }
     }
+}
+
+/// The model that wrote a message, as the user names it.
+fn model_name(message: &Message) -> Option<String> {
+    let origin = message.origin.as_ref().filter(|_| message.role == Role::Assistant)?;
+    let model = origin.model.as_deref()?;
+    Some(match &origin.provider {
+        Some(provider) => format!("{provider}/{model}"),
+        None => model.to_owned(),
+    })
 }
 
 /// The text of a prompt, with a line for each attachment.

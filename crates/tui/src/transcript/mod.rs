@@ -107,6 +107,8 @@ pub struct Transcript {
     marked: MarkedWords,
     /// The block that was opened to show a match, and its fold before.
     opened_by_find: Option<(usize, ItemFold)>,
+    /// The item with the match that was shown last, and the first row of the view then.
+    found_at: Option<(usize, ScrollPos)>,
     /// The id of the last highlight job.
     highlight_id: HighlightId,
 }
@@ -172,6 +174,7 @@ impl Transcript {
             keys: HintKeys::default(),
             marked: MarkedWords::default(),
             opened_by_find: None,
+            found_at: None,
             request_notes: Vec::new(),
             highlight_id: HighlightId::default(),
         }

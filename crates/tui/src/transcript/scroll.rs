@@ -137,14 +137,33 @@ impl Transcript {
         let found = if forward {
             let start = from.map_or(self.top.at.item, |at| at + 1);
             (start..self.items.len()).find(|index| foldable(self, *index))
-        } else {
-            let end = from.unwrap_or(self.items.len());
+        } else if let Some(end) = from {
             (0..end).rev().find(|index| foldable(self, *index))
+        } else {
+            let view = self.view;
+            self.last_read(|item| item.can_fold() && !item.is_hidden(view))
         };
         if let Some(found) = found {
             self.focus = Some(found);
             self.show(found);
         }
+    }
+
+    /// The last item of a kind that the user looks at: the one with the match that was shown, else the last one on the
+    /// screen or above it. At the end it is the last of all.
+    pub fn last_read(&mut self, wanted: impl Fn(&TranscriptItem) -> bool) -> Option<usize> {
+        let seen = if self.follow { self.items.len() } else { self.last_visible() + 1 };
+        let found = self.found_at.filter(|(_, top)| !self.follow && *top == self.top).map(|(item, _)| item);
+        let is_wanted = |index: &usize| self.items.get(*index).is_some_and(&wanted);
+        let seen = || self.items.iter().take(seen).rposition(&wanted);
+        found.filter(is_wanted).or_else(seen).or_else(|| self.items.iter().rposition(&wanted))
+    }
+
+    /// The item on the last row of the view.
+    fn last_visible(&mut self) -> usize {
+        let context = self.render_context(Motion::Still);
+        let last_row = self.size.1.saturating_sub(1);
+        self.down(self.top, last_row, &context).at.item
     }
 
     /// Scrolls to the user's previous or next prompt.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aside_core::block::{Arguments, Block, CallId, ToolCall, ToolResult};
+use aside_core::block::{Arguments, Block, CallId, Origin, ToolCall, ToolResult};
 use aside_core::compaction::summary_message;
 use aside_core::message::{Message, Role};
 use aside_core::settings::ScreenTheme;
@@ -216,6 +216,61 @@ fn an_undone_prompt_is_quoted_and_can_be_edited() {
         term.key(KeyCode::Enter);
         assert_eq!(term.sent, [Command::Prompt(input.into())]);
     }
+}
+
+#[test]
+fn a_command_replaces_the_prompt_that_an_undo_put_back_unless_it_was_touched() {
+    let undone = || {
+        let mut term = TestTerminal::new(80, 12);
+        term.update(Update::Restored(Vec::new()));
+        term.update(Update::Undone("why?".into()));
+        term.screen();
+        term
+    };
+    let mut term = undone();
+    term.type_text("/redo");
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent, [Command::Redo]);
+    term.key(KeyCode::Up);
+    term.key(KeyCode::Up);
+    assert!(term.screen().contains("❯ why?"), "the history has it: {}", term.screen());
+
+    let mut term = undone();
+    term.type_text("/");
+    assert!(term.rows().contains(&"❯ /".to_owned()), "{}", term.screen());
+    term.control('_');
+    term.control('_');
+    assert!(term.rows().contains(&"❯ why?".to_owned()), "{}", term.screen());
+
+    let mut term = undone();
+    term.type_text(" and/or how");
+    term.key(KeyCode::Enter);
+    assert_eq!(term.sent, [Command::Prompt("why? and/or how".into())]);
+}
+
+#[test]
+fn a_restored_session_says_where_another_model_answered() {
+    let message = |role, text: &str, model: Option<(&str, &str)>| {
+        let origin = model
+            .map(|(provider, model)| Origin::default().with_provider(provider.to_owned()).with_model(model.to_owned()));
+        let mut message = Message::new(role, vec![text_block(text)]);
+        message.origin = origin;
+        Arc::new(message)
+    };
+    let (deep, fast) = (Some(("acme", "deep")), Some(("acme", "fast")));
+    let mut term = TestTerminal::new(80, 20);
+    term.update(Update::Restored(vec![
+        message(Role::User, "one?", None),
+        message(Role::Assistant, "One.", deep),
+        message(Role::User, "two?", None),
+        message(Role::Assistant, "Two.", fast),
+        message(Role::User, "three?", None),
+        message(Role::Assistant, "Three.", None),
+        message(Role::User, "four?", None),
+        message(Role::Assistant, "Four.", fast),
+    ]));
+    let expected = "❯ one?|One.|· model: acme/fast|❯ two?|Two.|❯ three?|Three.|❯ four?|Four.";
+    assert_eq!(term.transcript().join("|"), expected);
 }
 
 #[test]

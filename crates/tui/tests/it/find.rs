@@ -3,7 +3,7 @@
 use aside_core::block::{Arguments, CallId, ToolCall, ToolResult};
 use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
-use aside_front::{Command, CommandOutput, OwnCommand, ShellOutput, USER_CALL_PREFIX, Update};
+use aside_front::{Command, CommandOutput, OwnCommand, ShellOutput, TerminalAction, USER_CALL_PREFIX, Update};
 use crossterm::event::KeyCode;
 
 use crate::support::TestTerminal;
@@ -74,6 +74,54 @@ fn t24_the_find_line_deletes_words_and_all_of_it_as_the_input_does() {
     assert!(last_row(&mut term).starts_with("find: needle  1 of 1"), "{}", last_row(&mut term));
     term.control('u');
     assert!(last_row(&mut term).starts_with("find:   type words"), "{}", last_row(&mut term));
+}
+
+#[test]
+fn the_reader_and_the_selection_begin_with_the_thought_on_the_screen() {
+    let scrolled = || {
+        let mut term = TestTerminal::new(80, 12);
+        for (block, word) in [(0, "first"), (2, "second"), (4, "third")] {
+            term.think(block, &format!("the {word} thought"), 1_000);
+            term.write(block + 1, &format!("{word} answer\n\n").repeat(20));
+        }
+        term.screen();
+        term
+    };
+    let cases = [("the match", true), ("what is visible", false)];
+    for (name, finds) in cases {
+        let go_to_second = |term: &mut TestTerminal| {
+            match finds {
+                true => {
+                    term.control('f');
+                    term.type_text("second thought");
+                    term.key(KeyCode::Esc);
+                }
+                false => {
+                    while !term.screen().contains("second thought") {
+                        term.key(KeyCode::PageUp);
+                    }
+                }
+            }
+            term.screen();
+        };
+        let mut term = scrolled();
+        go_to_second(&mut term);
+        term.control('r');
+        let screen = term.screen();
+        assert!(screen.contains("the second thought") && !screen.contains("answer"), "{name}: {screen}");
+
+        let mut term = scrolled();
+        go_to_second(&mut term);
+        term.key(KeyCode::Tab);
+        let screen = term.screen();
+        assert!(screen.contains("second thought") && screen.contains("y copy"), "{name}: {screen}");
+        term.type_text("y");
+        let copied = Command::Terminal(TerminalAction::Copy("the second thought".into()));
+        assert_eq!(term.sent.last(), Some(&copied), "{name}: {screen}");
+    }
+    let mut term = scrolled();
+    term.control('r');
+    assert!(term.screen().contains("the third thought"), "at the end: {}", term.screen());
 }
 
 #[test]
