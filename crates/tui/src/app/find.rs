@@ -4,6 +4,8 @@
 use aside_core::terminal_text::terminal_safe_line;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use aside_front::{Command, MessagePart};
+
 use super::App;
 use crate::bindings::KeyAction;
 use crate::input::editor::Editor;
@@ -108,6 +110,28 @@ impl App {
         bar.current = bar.found.rows.len().checked_sub(1);
         self.transcript.mark_words(&bar.words);
         self.show_current();
+    }
+
+    /// Remembers the words of `/search`, which `/open` then shows in the message.
+    pub(super) fn remember_search(&mut self, command: &Command) {
+        // What the last hit highlighted has been read.
+        self.transcript.mark_words("");
+        if let Command::Other { name, rest } = command
+            && name == "search"
+        {
+            self.searched.clone_from(rest);
+        }
+    }
+
+    /// Scrolls to a message and to the words in it: all of them where they stand together, else the longest one that
+    /// it has. The store also finds other forms of a word; then the message is shown from its start.
+    pub(super) fn show_search_hit(&mut self, message: usize, part: MessagePart) {
+        let Some(items) = self.transcript.go_to(message, part) else { return };
+        let phrase = self.searched.replace(['"', '*'], "");
+        let mut words: Vec<&str> = phrase.split_whitespace().collect();
+        words.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        words.insert(0, phrase.trim());
+        words.iter().any(|words| self.transcript.show_first(words, &items));
     }
 
     fn find_step(&mut self, step: FindStep) {

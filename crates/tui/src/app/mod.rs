@@ -97,6 +97,8 @@ pub struct App {
     pub(crate) find: Option<FindBar>,
     pub(crate) transcript_area: Rect,
     browsing: bool,
+    /// The words of the last `/search`.
+    searched: String,
     /// The prompt that an undo put into the input, until the next key.
     undone_prompt: Option<String>,
     attention: Attention,
@@ -150,6 +152,7 @@ impl App {
             transcript_area: Rect::default(),
             browsing: false,
             undone_prompt: None,
+            searched: String::new(),
             attention: Attention::default(),
             user_command: None,
             turn: TurnState::Idle,

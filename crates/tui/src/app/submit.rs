@@ -46,6 +46,7 @@ impl App {
             }
             ParsedLine::Command(command) => {
                 self.transcript.follow();
+                self.remember_search(&command);
                 if command == Command::Compact && self.turn == TurnState::Idle {
                     self.turn = TurnState::Running { since: self.now };
                     (self.user_command, self.activity) = (Some(UserCommand::Compact), TurnActivity::Compacting);
@@ -76,6 +77,7 @@ impl App {
         match (self.turn, during_turn) {
             (TurnState::Idle, _) => {
                 self.transcript.follow();
+                self.transcript.mark_words("");
                 self.begin_turn(text)
             }
             (TurnState::Running { .. }, DuringTurn::Steer) => {

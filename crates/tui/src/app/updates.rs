@@ -76,7 +76,7 @@ impl App {
             Update::NotSteered { text, error } => self.not_steered(&text, error),
             Update::NotSent { text, what, hint } => self.not_sent(&text, what, hint),
             Update::Undone(question) => self.undone(&question),
-            Update::GoTo { message, part } => self.transcript.go_to(message, part),
+            Update::GoTo { message, part } => self.show_search_hit(message, part),
             Update::Status(status) => return self.apply_status(*status),
             Update::CompletionLists(lists) => self.composer.set_lists(*lists),
             Update::Models(models) => self.composer.set_live_models(models),

@@ -1,5 +1,7 @@
 //! Finds words in everything that is shown, in folded blocks too.
 
+use std::ops::Range;
+
 use super::item::TranscriptItem;
 use super::scroll::{ScrollPos, SectionId};
 use super::{RenderContext, Transcript};
@@ -67,6 +69,18 @@ impl Transcript {
         self.top = top.min(self.bottom(&context));
         self.follow = false;
         self.found_at = Some((position.at.item, self.top));
+    }
+
+    /// Highlights these words and scrolls to the first match in some items. Returns false if there is none.
+    pub(crate) fn show_first(&mut self, words: &str, items: &Range<usize>) -> bool {
+        let found = self.find(words);
+        let Some(first) = found.rows.into_iter().find(|FoundRow(position)| items.contains(&position.at.item)) else {
+            return false;
+        };
+        self.mark_words(words);
+        self.show_found(first);
+        self.keep_found_open();
+        true
     }
 
     /// Folds the block that was opened for a match.

@@ -1,6 +1,8 @@
 //! The scroll position. It is a row of a section of an item, never a row count from the start, so
 //! that changes elsewhere cannot move it and the height of the rest is not needed.
 
+use std::ops::Range;
+
 use super::item::TranscriptItem;
 use super::thinking::ThinkingShape;
 use super::{RenderContext, Transcript};
@@ -62,9 +64,9 @@ impl Transcript {
         }
     }
 
-    /// Scrolls to a message of the restored history.
-    pub fn go_to(&mut self, message: usize, part: MessagePart) {
-        let Some(first) = self.message_starts.get(message).copied() else { return };
+    /// Scrolls to a message of the restored history. Returns its items, or the one of the part.
+    pub fn go_to(&mut self, message: usize, part: MessagePart) -> Option<Range<usize>> {
+        let first = self.message_starts.get(message).copied()?;
         let end = self.message_starts.get(message + 1).copied().unwrap_or(self.items.len());
         let mut thinking_blocks =
             (first..end).filter(|index| matches!(self.items.get(*index), Some(TranscriptItem::Thinking(_))));
@@ -85,6 +87,10 @@ impl Transcript {
         }
         self.top = ScrollPos::of(found, 0);
         self.follow = false;
+        Some(match part {
+            MessagePart::Start => first..end,
+            MessagePart::Thinking(_) => found..found + 1,
+        })
     }
 
     /// Opens or folds a block. An opened block keeps its header where it is and shows its

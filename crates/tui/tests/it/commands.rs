@@ -155,6 +155,37 @@ fn a_search_hit_is_scrolled_to_and_its_thinking_opened() {
 }
 
 #[test]
+fn a_search_hit_is_shown_and_highlighted_until_the_next_command() {
+    let long = |word: &str| (1..40).map(|n| format!("line {n}\n\n")).collect::<String>() + word + " at the end";
+    let thought = Block::Thinking(thinking(&long("a walrus"), None));
+    let history = vec![
+        Message::new(Role::User, vec![text_block("a walrus?")]),
+        Message::new(Role::Assistant, vec![thought, text_block(&long("the walruses"))]),
+    ];
+    #[rustfmt::skip]
+    let cases = [
+        ("in a thought",    "walrus",            MessagePart::Thinking(0), "│ a walrus at the end", "walrus"),
+        ("a prefix",        "walr*",             MessagePart::Thinking(0), "│ a walrus at the end", "walr"),
+        ("words apart",     "end walruses",      MessagePart::Start,       "the walruses at the end", "walruses"),
+        ("another form",    "seal",              MessagePart::Thinking(0), "│ line 1", ""),
+    ];
+    for (name, words, part, expected, marked) in cases {
+        let mut term = TestTerminal::new(60, 14);
+        term.update(Update::Restored(history.clone().into_iter().map(Arc::new).collect()));
+        term.screen();
+        term.line(&format!("/search {words}"));
+        term.line("/open 1");
+        term.update(Update::GoTo { message: 1, part });
+        assert!(term.transcript().iter().any(|row| row == expected), "{name}: {}", term.screen());
+        if !marked.is_empty() {
+            assert_ne!(term.style_of(marked), term.style_of("at the end"), "{name}: {}", term.screen());
+        }
+        term.line("/diff");
+        assert_eq!(term.style_of("walruses"), term.style_of("at the end"), "{name}: {}", term.screen());
+    }
+}
+
+#[test]
 fn t10_a_restored_turn_that_was_stopped_at_a_tool_says_so() {
     let result = |content: &str| {
         let result = ToolResult {
