@@ -43,7 +43,8 @@ fn t9_escape_strings_in_a_command_are_shown_with_their_contents() {
     ];
     for (name, command_line, shown) in cases {
         let question = command(command_line);
-        assert_eq!(text(&question, 80, 10), format!("shell: {shown}\n│!{shown}\n"), "{name}");
+        let expected = format!("shell: {shown}\n│!{shown}\nasked each time: invisible characters\n");
+        assert_eq!(text(&question, 80, 10), expected, "{name}");
         assert_eq!(question.rememberable_scope(), None, "{name}: no lasting answer");
     }
     assert_eq!(command("git status").rememberable_scope().as_deref(), Some("shell:git status"));

@@ -97,6 +97,10 @@ pub fn render(question: &PermissionQuestion, layout: QuestionLayout) -> Rendered
     if let Some(path) = &question.protected {
         facts.push(format!("protected: {}", visible(path)));
     }
+    if question.covers.is_some() && question.is_marked() {
+        // Says why the lasting answers are missing.
+        facts.push("asked each time: invisible characters".to_owned());
+    }
     if hidden > 0 {
         let lines = if hidden == 1 { "line" } else { "lines" };
         let short = format!("{hidden} {lines} not shown (v shows all)");
