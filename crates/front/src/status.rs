@@ -132,6 +132,9 @@ pub struct OwnCommand {
 pub struct SessionCompletion {
     pub name: String,
     pub about: String,
+    /// When it was used last, in the user's time zone. Empty if unknown.
+    #[serde(default)]
+    pub when: String,
     /// Where it began, if it belongs to another project.
     #[serde(default)]
     pub folder: Option<String>,

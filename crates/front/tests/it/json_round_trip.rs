@@ -305,7 +305,12 @@ fn updates() -> Vec<Update> {
             ..Status::default()
         })),
         Update::CompletionLists(Box::new(CompletionLists {
-            sessions: vec![SessionCompletion { name: text("k3f9"), about: text("parsing"), folder: Some(text("/a")) }],
+            sessions: vec![SessionCompletion {
+                name: text("k3f9"),
+                about: text("parsing"),
+                when: text("2026-11-15 09:30"),
+                folder: Some(text("/a")),
+            }],
             commands: vec![OwnCommand { name: text("review"), about: text("review a file") }],
             ..CompletionLists::default()
         })),

@@ -165,7 +165,8 @@ pub(super) fn sessions(sessions: &[SessionSummary], lengths: &[BranchLength], ro
 /// `root`.
 pub(super) fn completion_entry(session: SessionSummary, root: &str) -> SessionCompletion {
     let folder = other_folder(&session, root).map(str::to_owned);
-    SessionCompletion { name: session.id.to_string(), about: session.title.unwrap_or_default(), folder }
+    let (name, when) = (session.id.to_string(), times::local(session.changed));
+    SessionCompletion { name, about: session.title.unwrap_or_default(), when, folder }
 }
 
 /// Escapes text so that Markdown shows it literally.

@@ -12,7 +12,7 @@ use crate::settings::{self, ProfileName};
 use crate::{git_branch, own_commands, session_recorder, stored_session};
 
 /// How many sessions are offered for completion.
-const MAX_SESSIONS: usize = 100;
+const MAX_SESSIONS: usize = 500;
 
 /// How many file names are offered for completion.
 const MAX_FILES: usize = 2000;

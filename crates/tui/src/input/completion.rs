@@ -30,13 +30,15 @@ pub struct CompletionPopup {
 pub struct Completion {
     pub text: String,
     pub doc: String,
+    /// When a session was used last.
+    pub when: String,
     /// The folder that a session began in, if it is not this project's.
     pub folder: Option<String>,
 }
 
 impl Completion {
     fn new(text: String, doc: String) -> Completion {
-        Completion { text, doc, folder: None }
+        Completion { text, doc, when: String::new(), folder: None }
     }
 }
 
@@ -166,6 +168,7 @@ fn matching_sessions(all: &[SessionCompletion], typed: &str) -> Vec<Completion> 
         one.name.starts_with(typed) || has(&one.about) || one.folder.as_deref().is_some_and(has)
     };
     let candidate = |one: &SessionCompletion| Completion {
+        when: one.when.clone(),
         folder: one.folder.clone(),
         ..Completion::new(one.name.clone(), one.about.clone())
     };
@@ -257,7 +260,11 @@ mod tests {
             models_without_key: Vec::new(),
             profiles: words(&["work"]),
             files: words(&["src/lib.rs", "README.md"]),
-            sessions: vec![SessionCompletion { name: "k3f9".into(), about: "Parsing headers".into(), folder: None }],
+            sessions: vec![SessionCompletion {
+                name: "k3f9".into(),
+                about: "Parsing headers".into(),
+                ..SessionCompletion::default()
+            }],
             tools: words(&["read", "shell"]),
             rules: words(&["shell:make"]),
             efforts: words(&["low", "high"]),

@@ -193,7 +193,8 @@ impl ToolBlock {
             return None;
         }
         let arguments: Value = serde_json::from_str(&self.arguments).ok()?;
-        let mut text = format!("{}\n--- /dev/null\n+++ b/{}\n@@ -0,0 +1,{n_lines} @@\n", result.trim_end(), self.subject);
+        let mut text =
+            format!("{}\n--- /dev/null\n+++ b/{}\n@@ -0,0 +1,{n_lines} @@\n", result.trim_end(), self.subject);
         for line in arguments.get("content")?.as_str()?.lines() {
             text.push('+');
             text.push_str(line);

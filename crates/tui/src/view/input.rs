@@ -134,6 +134,9 @@ fn placeholder(app: &App, room: usize) -> Cow<'static, str> {
     }
 }
 
+/// From this room on, a session is described with the time of its last use.
+const ROOM_FOR_TIMES: usize = 44;
+
 /// What is known of an option, as much as fits. A folder is known by its last part.
 fn described(option: &Completion, label: Option<&'static str>, room: usize) -> String {
     let doc = terminal_safe_line(&option.doc);
@@ -141,6 +144,11 @@ fn described(option: &Completion, label: Option<&'static str>, room: usize) -> S
         Some(label) if doc.is_empty() => label.to_owned(),
         Some(label) => format!("{label} · {doc}"),
         None => doc,
+    };
+    // Sessions often begin with the same words.
+    let doc = match terminal_safe_line(&option.when) {
+        when if when.is_empty() || room < ROOM_FOR_TIMES => doc,
+        when => format!("{when} · {doc}"),
     };
     let Some(folder) = option.folder.as_deref().map(terminal_safe_line) else { return ellipsize(&doc, room) };
     let whole = format!("{doc} · in {folder}");

@@ -117,6 +117,7 @@ fn lists() -> CompletionLists {
     let session = |name: &str, about: &str, folder: Option<&str>| SessionCompletion {
         name: name.into(),
         about: about.into(),
+        when: "2026-11-15 09:30".into(),
         folder: folder.map(str::to_owned),
     };
     CompletionLists {
