@@ -3,10 +3,10 @@
 
 use aside_core::block::Block;
 use aside_core::compaction::{
-    CompactionPlan, CompactionTrigger, ContextUsage, CountedBranch, NoCompaction, plan, summary_message,
+    CompactionPlan, CompactionTrigger, ContextUsage, CountedBranch, NoCompaction, last_counted_tokens, plan,
 };
 use aside_core::history::History;
-use aside_core::message::{Message, Role};
+use aside_core::message::Message;
 use aside_core::turn::TurnEnd;
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,7 @@ impl Session {
             used: self
                 .calibration
                 .calibrated_tokens(&self.calibration_key(), encoded.tokens)
-                .or_else(|| last_reported_tokens(&branch))
+                .or_else(|| last_counted_tokens(&branch))
                 .unwrap_or(encoded.tokens),
             limit: self.settings.context_limit(),
             compact_at: self.settings.compact_at(),
@@ -72,7 +72,7 @@ impl Session {
             Ok(summary) => summary,
             Err(why) => return CompactionResult::Failed(why),
         };
-        let Some(summary) = summary_message(&summary) else {
+        let Some(summary) = compaction.summary_message(&summary) else {
             return CompactionResult::Failed("the summary came back empty".to_owned());
         };
         // The new branch has its own copy of the messages that stay.
@@ -88,6 +88,11 @@ impl Session {
         front.on_update(Update::Compacted { branch: &shorter, summarised, trigger });
         front.flush();
         CompactionResult::Done(summarised)
+    }
+
+    /// The provider's count of the last request of the branch and its reply; none if a summary made it obsolete.
+    pub fn last_counted_tokens(&self) -> Option<u64> {
+        last_counted_tokens(&messages(&self.history))
     }
 
     /// Asks the model for a summary, outside the conversation and without tools.
@@ -126,12 +131,6 @@ impl Session {
 /// The messages of the current branch.
 fn messages(history: &History) -> Vec<&Message> {
     history.branch().into_iter().map(|(_, message)| message).collect()
-}
-
-/// The provider's last count: the request and its reply.
-fn last_reported_tokens(branch: &[&Message]) -> Option<u64> {
-    let usage = branch.iter().rev().find(|message| message.role == Role::Assistant)?.usage?;
-    Some(usage.input?.saturating_add(usage.output.unwrap_or_default()))
 }
 
 /// The text of the last message, without thinking.

@@ -197,7 +197,19 @@ impl Compaction {
         };
         kept(true).chain([summary]).chain(kept(false)).collect()
     }
+
+    /// Like [`summary_message`], and says how many of the messages after it are older than it is.
+    pub fn summary_message(&self, summary: &str) -> Option<Message> {
+        let n_older = self.keep.iter().filter(|at| **at >= self.from).count();
+        let mut message = summary_message(summary)?;
+        message.unknown_members.push((N_OLDER.to_owned(), n_older.to_string()));
+        Some(message)
+    }
 }
+
+/// The member of a summary that counts the messages after it that were there before it. Providers counted their
+/// requests with the messages that the summary replaced.
+const N_OLDER: &str = "olderMessagesAfter";
 
 /// The member that marks a summary in stored messages.
 pub const MARK: &str = "compacted";
@@ -214,6 +226,23 @@ pub fn summary_message(summary: &str) -> Option<Message> {
 /// Whether a message is a summary that [`summary_message`] made.
 pub fn is_summary(message: &Message) -> bool {
     message.role == Role::User && message.unknown_members.iter().any(|(name, value)| name == MARK && value == "true")
+}
+
+/// The provider's count of the last request and its reply. None if a summary has replaced messages since.
+pub fn last_counted_tokens(branch: &[&Message]) -> Option<u64> {
+    let last = branch.iter().rposition(|message| message.role == Role::Assistant)?;
+    let is_outdated = branch
+        .iter()
+        .enumerate()
+        .any(|(at, message)| is_summary(message) && last <= at.saturating_add(n_older_messages_after(message)));
+    let usage = branch.get(last)?.usage.filter(|_| !is_outdated)?;
+    let input = usage.input.filter(|input| *input > 0)?;
+    Some(input.saturating_add(usage.output.unwrap_or_default()))
+}
+
+fn n_older_messages_after(summary: &Message) -> usize {
+    let found = summary.unknown_members.iter().find(|(name, _)| name == N_OLDER);
+    found.and_then(|(_, count)| count.parse().ok()).unwrap_or_default()
 }
 
 fn text_message(role: Role, text: String) -> Message {
@@ -334,6 +363,26 @@ mod tests {
         assert_eq!(compaction.messages(&messages, &summary), expected);
         assert!(is_summary(&summary) && !is_summary(messages[2]));
         assert!(!summary.begins_turn() && messages[2].begins_turn(), "a summary starts no turn");
+    }
+
+    #[test]
+    fn c3_a_count_from_before_the_summary_does_not_hold() {
+        let mut messages = messages("sSuasua");
+        for message in messages.iter_mut().filter(|message| message.role == Role::Assistant) {
+            message.usage = Some(crate::event::Usage::default().with_input(Some(4000)).with_output(Some(200)));
+        }
+        let branch: Vec<&Message> = messages.iter().collect();
+        assert_eq!(last_counted_tokens(&branch), Some(4200));
+        let usage = ContextUsage { counted: 0, used: 0, limit: None, compact_at: None };
+        let plan = plan(CountedBranch { messages: &branch, tokens: &[] }, usage, CompactionTrigger::Manual);
+        let CompactionPlan::Compact(compaction) = plan else { panic!("{plan:?}") };
+        let summary = compaction.summary_message("What was.").expect("there is one");
+        let mut shorter = compaction.messages(&branch, &summary);
+        assert_eq!(last_counted_tokens(&shorter), None, "the kept reply was counted with what was summarised");
+        shorter.extend([branch[5], branch[6]]);
+        assert_eq!(last_counted_tokens(&shorter), Some(4200), "a later reply was counted with the summary");
+        shorter.truncate(5);
+        assert_eq!(last_counted_tokens(&shorter), None, "the later reply is undone");
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! The commands `/context`, `/tools`, `/permissions`, `/record` and `/open`.
 
-use std::sync::Arc;
-
 use aside_core::block::Block;
 use aside_core::history::EntryId;
-use aside_core::message::{Message, Role};
+use aside_core::message::Message;
 use aside_core::tool_mode::ToolMode;
 use aside_engine::tools::{ListedRule, RuleSource, Switch, ToolEffect, ToolInfo};
 use aside_front::{CommandOutput, MessagePart, Update};
@@ -70,7 +68,7 @@ impl Driver {
             Some(exact) => exact,
             None => self.active.session.token_breakdown().1,
         };
-        let counted = last_counted_tokens(&self.branch());
+        let counted = self.active.session.last_counted_tokens();
         CommandOutput::Markdown(context_bars::context_page(&filling, &WindowUse { limit, counted }))
     }
 
@@ -237,10 +235,4 @@ fn list_permissions(list: &[ListedRule]) -> CommandOutput {
     rows.push(row(["anything outside of it", "ask", "built in, always"]));
     let head = ["rule", "does", "from"].map(str::to_owned).to_vec();
     CommandOutput::Table { head, rows }
-}
-
-/// The provider's token count of the last request and its answer.
-fn last_counted_tokens(branch: &[Arc<Message>]) -> Option<u64> {
-    let usage = branch.iter().rev().find(|message| message.role == Role::Assistant)?.usage?;
-    Some(usage.input?.saturating_add(usage.output.unwrap_or_default()))
 }

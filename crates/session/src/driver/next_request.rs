@@ -37,10 +37,8 @@ impl Driver {
 
     /// The provider's count of the last request and its reply; none if a message follows it.
     fn counted_tokens(&self) -> Option<u64> {
-        let branch = self.active.session.history.branch();
-        let (_, last) = branch.last()?;
-        let usage = last.usage.filter(|_| last.role == Role::Assistant)?;
-        let input = usage.input.filter(|input| *input > 0)?;
-        Some(input.saturating_add(usage.output.unwrap_or_default()))
+        let session = &self.active.session;
+        let last = session.history.get(session.history.head()?)?;
+        session.last_counted_tokens().filter(|_| last.message.role == Role::Assistant)
     }
 }
