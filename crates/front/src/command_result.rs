@@ -41,9 +41,44 @@ pub fn command_lines(result: &str) -> usize {
     line_ends(head) + left_out + line_ends(tail) + last
 }
 
+/// The size of what a call brought: the lines that a change added and removed, or the lines of the output.
+pub fn result_size(n_lines: usize, changed: (usize, usize)) -> String {
+    match (changed, n_lines) {
+        ((0, 0), 0) => "no output".to_owned(),
+        ((0, 0), 1) => "1 line".to_owned(),
+        ((0, 0), lines) => format!("{lines} lines"),
+        ((added, removed), _) => format!("+{added} -{removed}"),
+    }
+}
+
+/// Why a command failed, with the last line that it wrote. None if aside added no line.
+pub fn command_failure(result: &str) -> Option<String> {
+    let output = without_status(result);
+    let ours = result.get(output.len()..).unwrap_or_default().lines().filter(|line| !line.is_empty());
+    let unbracketed = |line| str::strip_prefix(line, "[").and_then(|line| line.strip_suffix(']')).unwrap_or(line);
+    let why = ours.map(unbracketed).collect::<Vec<_>>().join("; ");
+    let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    (!why.is_empty()).then(|| last.map_or_else(|| why.clone(), |last| format!("{why}: {last}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t17_a_failed_command_names_its_exit_code_and_its_last_line() {
+        #[rustfmt::skip]
+        let cases = [
+            ("with output",    "1\n2\nno such file\n[exit code 2]", Some("exit code 2: no such file")),
+            ("without output", "[exit code 1]",                     Some("exit code 1")),
+            ("a remark",       "a\n[background processes were killed]\n[exit code 1]",
+             Some("background processes were killed; exit code 1: a")),
+            ("a denial",       "denied by the user",                None),
+        ];
+        for (name, result, expected) in cases {
+            assert_eq!(command_failure(result).as_deref(), expected, "{name}");
+        }
+    }
 
     #[test]
     fn t17_lines_are_counted_as_the_command_wrote_them() {

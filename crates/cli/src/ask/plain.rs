@@ -4,7 +4,7 @@
 mod updates;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use aside_core::permission_question::escape_unsafe;
 use aside_core::repetition::RepetitionGuard;
 use aside_core::terminal_text::TerminalFilter;
 use aside_front::OpenedBlock;
+use aside_front::command_result::{command_failure, command_lines, result_size};
 use aside_session::UpdateSink;
 
 use super::wording;
@@ -121,6 +122,8 @@ pub(crate) struct PlainOutput<O: Write, E: Write> {
     spinner_frame: usize,
     out_filter: TerminalFilter,
     err_filter: TerminalFilter,
+    /// The ids of the calls that run commands.
+    commands: BTreeSet<String>,
     /// Notes about requests that were printed, so that each is printed once.
     printed_notes: Vec<String>,
     /// Lines to print after the current permission question.
@@ -148,6 +151,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             spinner_frame: 0,
             out_filter: TerminalFilter::new(),
             err_filter: TerminalFilter::new(),
+            commands: BTreeSet::new(),
             printed_notes: Vec::new(),
             queued_lines: None,
             write_error: None,
@@ -379,17 +383,19 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         let arguments = match &call.arguments {
             Arguments::Json(text) | Arguments::Broken(text) => text,
         };
+        if is_command(arguments) {
+            self.commands.insert(call.id.as_str().to_owned());
+        }
         self.print_line(&format!("→ {} {}", call.name, one_line(&escape_unsafe(arguments))));
         self.set_activity(Activity::RunningTools);
     }
 
     fn tool_ended(&mut self, result: &ToolResult) {
         let described = result.described();
-        let first = described.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
-        let line = match (result.is_error, described.lines().count()) {
-            (true, _) => format!("✗ {}: {}", result.name, one_line(first)),
-            (false, 0 | 1) => format!("✓ {}: {}", result.name, one_line(first)),
-            (false, lines) => format!("✓ {}: {lines} lines", result.name),
+        let is_command = self.commands.remove(&result.id);
+        let line = match result.is_error {
+            true => format!("✗ {}: {}", result.name, one_line(&failure_text(&described, is_command))),
+            false => format!("✓ {}: {}", result.name, one_line(&success_text(&described, is_command))),
         };
         self.print_line(&line);
     }
@@ -448,6 +454,31 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
 }
 
 /// The text on one line, shortened to `MAX_CALL_CHARS`.
+fn is_command(arguments: &str) -> bool {
+    let arguments = serde_json::from_str::<serde_json::Value>(arguments).ok();
+    arguments.is_some_and(|arguments| arguments.get("command").is_some_and(serde_json::Value::is_string))
+}
+
+fn failure_text(result: &str, is_command: bool) -> Cow<'_, str> {
+    let command = if is_command { command_failure(result) } else { None };
+    command.map_or_else(|| first_line(result).into(), Cow::Owned)
+}
+
+/// A result of one line is shown itself, unless a command wrote it.
+fn success_text(result: &str, is_command: bool) -> Cow<'_, str> {
+    if is_command {
+        return result_size(command_lines(result), (0, 0)).into();
+    }
+    match result.lines().count() {
+        0 | 1 => first_line(result).into(),
+        lines => result_size(lines, (0, 0)).into(),
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing")
+}
+
 fn one_line(text: &str) -> String {
     // Do not scan a long text beyond what a line can show.
     let (text, _) = split_within(text.trim_start(), 16 * MAX_CALL_CHARS);

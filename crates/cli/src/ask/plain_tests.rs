@@ -1,5 +1,6 @@
 //! Tests which text reaches which stream.
 
+use aside_core::block::CallId;
 use aside_core::dialect::Dialects;
 use aside_core::event::{Event, Sink};
 use aside_core::fold::Fold;
@@ -170,4 +171,32 @@ fn t14_repeated_thinking_is_reported_once_on_a_terminal() {
     // Without a terminal no one could stop it.
     let (_, err) = streams_after(OutputStyle { thinking: ThinkingOutput::Hide, ..PIPES }, "deepseek", &deltas, "stop");
     assert_eq!(err, "");
+}
+
+#[test]
+fn t17_the_line_of_a_command_counts_what_the_command_wrote() {
+    #[rustfmt::skip]
+    let cases = [
+        ("one line",    "hi\n[exit code 0]",         false, "✓ shell: 1 line\n"),
+        ("three lines", "1\n2\n3\n[exit code 0]",    false, "✓ shell: 3 lines\n"),
+        ("no output",   "[exit code 0]",             false, "✓ shell: no output\n"),
+        ("a failure",   "1\n2\n3\n[exit code 2]",    true,  "✗ shell: exit code 2: 3\n"),
+        ("a denial",    "denied by the user",        true,  "✗ shell: denied by the user\n"),
+    ];
+    for (name, content, is_error, expected) in cases {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut plain = PlainOutput::new(&mut out, &mut err, PIPES);
+        let arguments = Arguments::parse(r#"{"command":"x"}"#.to_owned());
+        plain.tool_started(&ToolCall::new(CallId::Given("c".to_owned()), "shell", arguments));
+        plain.tool_ended(&ToolResult {
+            id: "c".to_owned(),
+            name: "shell".to_owned(),
+            content: content.to_owned(),
+            media: Vec::new(),
+            is_error,
+        });
+        plain.finish().unwrap();
+        let err = String::from_utf8(err).unwrap();
+        assert_eq!(err.split_once('\n').map(|(_, result)| result), Some(expected), "{name}");
+    }
 }

@@ -14,7 +14,7 @@ use super::{HintKeys, RenderContext};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
 use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
-use aside_front::command_result::{command_lines, without_status};
+use aside_front::command_result::{command_lines, result_size, without_status};
 use aside_front::diff_lines::changed;
 use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS, is_created_file, is_stopped_command};
 
@@ -358,17 +358,11 @@ impl ToolBlock {
             | CallState::NotRun => false,
         };
         let Some(output) = self.output.as_ref().filter(|_| is_real_output) else { return String::new() };
-        let (added, removed) = self.changed;
         let n_lines = match self.purpose {
             ToolPurpose::Write { n_lines } => n_lines,
             ToolPurpose::Command | ToolPurpose::Other => self.n_output_lines.unwrap_or(output.lines()),
         };
-        match (added + removed, n_lines) {
-            (0, 0) => " · no output".to_owned(),
-            (0, 1) => " · 1 line".to_owned(),
-            (0, lines) => format!(" · {lines} lines"),
-            _ => format!(" · +{added} -{removed}"),
-        }
+        format!(" · {}", result_size(n_lines, self.changed))
     }
 
     /// The status and the duration.
