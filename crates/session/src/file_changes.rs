@@ -5,12 +5,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aside_core::block::Time;
-use aside_core::counted::counted;
 use aside_engine::tools::{self, ChangeObserver, FileContent, FileRestorer, PriorFile};
 use aside_store::file_changes::{
-    ChangeKept, FileChange, FileChangeId, FileVersion, MAX_CONTENT_BYTES, NewFileChange, StoredVersion,
+    ChangeKept, FileChange, FileChangeId, FileVersion, MAX_CONTENT_BYTES, NewFileChange, StoredVersion, UnkeptChange,
+    WhyUnkept,
 };
 use aside_store::{SessionId, SqliteStore, StoreError};
+
+/// How many files one notice names.
+const MAX_NAMED: usize = 5;
 
 /// Records the changes of the running turn in the store. Without a stored session, changes cannot be undone.
 #[derive(Debug, Default)]
@@ -41,6 +44,10 @@ impl ChangeRecorder {
         self.lock().target = None;
     }
 
+    fn notice(&self, notice: String) {
+        self.lock().notices.push(notice);
+    }
+
     fn lock(&self) -> MutexGuard<'_, RecorderState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -50,33 +57,44 @@ impl ChangeObserver for ChangeRecorder {
     fn before_change(&self, change: &tools::FileChange<'_>) {
         let Some(RecordingTarget { store, session, turn }) = self.lock().target.clone() else { return };
         let name = change.name;
+        let Some(path) = change.path.to_str() else {
+            return self.notice(format!("the path of {name} is not UTF-8; /undo cannot put it back"));
+        };
+        let too_large = || format!("{name} is too large to be kept; /undo cannot put it back");
+        let failed = |error: StoreError| format!("/undo cannot put {name} back: {error}");
         let before = match &change.before {
             PriorFile::Missing => None,
             PriorFile::File { content, mode } => Some(FileVersion { content, mode: Some(*mode) }),
             PriorFile::TooLarge => {
-                return self.lock().notices.push(format!("{name} is too large to be kept; /undo cannot put it back"));
+                let recorded = store.record_too_large_change(&session, turn, path);
+                return self.notice(recorded.map_or_else(failed, |()| too_large()));
             }
-        };
-        let Some(path) = change.path.to_str() else {
-            return self.lock().notices.push(format!("the path of {name} is not UTF-8; /undo cannot put it back"));
         };
         let after = FileVersion { content: change.after, mode: before.and_then(|before| before.mode) };
-        let new = NewFileChange { turn, path, before, after };
+        let new = NewFileChange { turn, path, before, after: Some(after) };
         let notice = match store.record_file_change(&session, &new, MAX_CONTENT_BYTES) {
-            Ok(ChangeKept::Kept { n_dropped: 0 }) => return,
-            Ok(ChangeKept::Kept { n_dropped }) => {
-                let changes = counted(n_dropped as u64, "file change");
-                format!("the oldest {changes} cannot be undone any more; {} MiB are kept", MAX_CONTENT_BYTES >> 20)
-            }
-            Ok(ChangeKept::TooLarge) => format!("{name} is too large to be kept; /undo cannot put it back"),
-            Err(error) => format!("/undo cannot put {name} back: {error}"),
+            Ok(ChangeKept::Kept { dropped }) if dropped.is_empty() => return,
+            Ok(ChangeKept::Kept { dropped }) => dropped_notice(&dropped, path.strip_suffix(name).unwrap_or_default()),
+            Ok(ChangeKept::TooLarge) => too_large(),
+            Err(error) => failed(error),
         };
-        self.lock().notices.push(notice);
+        self.notice(notice);
     }
 
     fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut self.lock().notices)
     }
+}
+
+/// Names the files whose oldest changes made room for newer ones. Those below `root` are named without it.
+fn dropped_notice(paths: &[String], root: &str) -> String {
+    let mut names: Vec<&str> = paths.iter().map(|path| path.strip_prefix(root).unwrap_or(path)).collect();
+    names.dedup();
+    let more = names.len().saturating_sub(MAX_NAMED);
+    names.truncate(MAX_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let kept = MAX_CONTENT_BYTES >> 20;
+    format!("the oldest changes of {}{more} cannot be undone any more; {kept} MiB are kept", names.join(", "))
 }
 
 /// Whether changes are undone or redone.
@@ -103,8 +121,8 @@ pub(crate) struct FilePlan {
     target: Option<StoredVersion>,
     pub(crate) state: FileState,
     pub(crate) changes: Vec<FileChangeId>,
-    /// The newest of these changes, and the turn that made it.
-    newest: Option<(StoredVersion, Time)>,
+    /// What the newest of these changes left, and the turn that made it.
+    newest: Option<(Option<StoredVersion>, Time)>,
 }
 
 /// The file on the disk, compared with the changes.
@@ -120,6 +138,11 @@ pub(crate) enum FileState {
 }
 
 impl FilePlan {
+    /// The turn that made the newest change.
+    pub(crate) fn turn(&self) -> Option<Time> {
+        self.newest.map(|(_, turn)| turn)
+    }
+
     /// What undoing would do to the file, for the question.
     pub(crate) fn preview(&self) -> String {
         match (&self.state, &self.target) {
@@ -171,9 +194,9 @@ impl ChangedFiles<'_> {
             let changes = by_path.get(path).map(Vec::as_slice).unwrap_or_default();
             let target = match direction {
                 Direction::Undo => changes.first().and_then(|first| first.before),
-                Direction::Redo => changes.last().map(|last| last.after),
+                Direction::Redo => changes.last().and_then(|last| last.after),
             };
-            let versions = changes.iter().flat_map(|change| [change.before, Some(change.after)]);
+            let versions = changes.iter().flat_map(|change| [change.before, change.after]);
             Ok(FilePlan {
                 path: path.to_owned(),
                 name: self.restorer.name(path),
@@ -217,18 +240,17 @@ impl ChangedFiles<'_> {
     }
 
     /// Records what else changed these files, as if their turns had done it, so that redoing brings it back. A file
-    /// that is too large to be kept, or gone, is left out.
+    /// that is too large to be kept is left out.
     pub(crate) fn record_other_changes(&self, session: &SessionId, plans: &[FilePlan]) -> Result<(), StoreError> {
         for plan in plans.iter().filter(|plan| plan.state == FileState::ChangedSince) {
-            let (Some((version, turn)), Ok(Some(now))) = (plan.newest, self.restorer.read(&plan.path)) else {
-                continue;
-            };
-            let before = self.store.file_content(version.content)?;
+            let (Some((version, turn)), Ok(now)) = (plan.newest, self.restorer.read(&plan.path)) else { continue };
+            let content = version.map(|version| self.store.file_content(version.content)).transpose()?;
+            let before = version.zip(content.as_ref());
             let change = NewFileChange {
                 turn,
                 path: &plan.path,
-                before: Some(FileVersion { content: &before, mode: version.mode }),
-                after: FileVersion { content: &now.content, mode: now.mode },
+                before: before.map(|(version, content)| FileVersion { content, mode: version.mode }),
+                after: now.as_ref().map(|now| FileVersion { content: &now.content, mode: now.mode }),
             };
             self.store.record_file_change(session, &change, MAX_CONTENT_BYTES)?;
         }
@@ -248,7 +270,12 @@ impl ChangedFiles<'_> {
                 (FileState::AsRecorded, _) | (FileState::ChangedSince, ChangedSince::Overwrite) => true,
                 (FileState::AtTarget, _) => false,
                 (FileState::ChangedSince, ChangedSince::Skip) => {
-                    lines.push(format!("{} (/undo files force puts it back anyway)", plan.describe(direction)));
+                    let hint = match direction {
+                        Direction::Undo => " (/undo files force puts it back anyway)",
+                        // That would put back what was before the turn.
+                        Direction::Redo => "",
+                    };
+                    lines.push(format!("{}{hint}", plan.describe(direction)));
                     continue;
                 }
                 (FileState::Unknown(_), _) => {
@@ -282,6 +309,22 @@ pub(crate) fn changes_since(changes: Vec<FileChange>, turn: Time) -> Vec<FileCha
     let first = changes.iter().position(|change| change.turn == turn);
     let Some(first) = first else { return Vec::new() };
     changes.into_iter().skip(first).filter(|change| change.undone_by.is_none()).collect()
+}
+
+/// A line for each file with changes that are not kept.
+pub(crate) fn unkept_lines(changes: &[UnkeptChange], restorer: &FileRestorer) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for UnkeptChange { path, why, .. } in changes {
+        let why = match why {
+            WhyUnkept::TooLarge => "too large to be kept, stays as it is",
+            WhyUnkept::NoRoom => "its oldest changes are not kept any more and stay",
+        };
+        let line = format!("{}: {why}", restorer.name(path));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -94,16 +94,16 @@ impl TestProject {
         lines
     }
 
-    fn redo(&self) -> bool {
-        let Some(step) = self.store.last_undo(&self.session).unwrap() else { return false };
+    fn redo(&self) -> Option<Vec<String>> {
+        let step = self.store.last_undo(&self.session).unwrap()?;
         let changes = self.store.file_changes(&self.session).unwrap();
         let changes: Vec<FileChange> = changes.into_iter().filter(|change| change.undone_by == Some(step.id)).collect();
         let restorer = FileRestorer::new(self.work());
         let files = ChangedFiles { store: &self.store, restorer: &restorer };
         let plans = files.plan(&changes, Direction::Redo).unwrap();
-        files.restore(&plans, Direction::Redo, ChangedSince::Skip).unwrap();
+        let (_, lines) = files.restore(&plans, Direction::Redo, ChangedSince::Skip).unwrap();
         self.store.record_redo(step.id).unwrap();
-        true
+        Some(lines)
     }
 
     /// Reopens the store, as after a crash.
@@ -182,7 +182,7 @@ fn t21_random_edits_undo_redo_and_crashes_restore_every_byte_and_mode() {
                 }
                 _ => {
                     let start = project.snapshot();
-                    let is_done = project.redo();
+                    let is_done = project.redo().is_some();
                     assert_eq!(is_done, !undone.is_empty(), "{}", context());
                     if let Some(expected) = undone.pop() {
                         let mut expected = expected;
@@ -217,6 +217,37 @@ fn t21_a_file_that_changed_since_is_skipped_and_named_unless_forced() {
 }
 
 #[test]
+fn t21_a_redo_that_skips_a_file_does_not_offer_to_undo_it() {
+    let mut project = TestProject::new("redo-since");
+    fs::write(project.path("a.txt"), "one\n").unwrap();
+    project.begin_turn();
+    project.write("a.txt", "two\n");
+    project.undo(ChangedSince::Skip, false);
+    fs::write(project.path("a.txt"), "mine\n").unwrap();
+    assert_eq!(project.redo().unwrap(), ["a.txt: changed since, so it stays"]);
+}
+
+#[test]
+fn t21_a_file_that_is_too_large_to_be_kept_is_named() {
+    let mut project = TestProject::new("large");
+    fs::File::create(project.path("big.txt")).unwrap().set_len(17 << 20).unwrap();
+    project.begin_turn();
+    project.write("big.txt", "small\n");
+    let unkept = project.store.unkept_changes(&project.session).unwrap();
+    assert_eq!(
+        unkept.iter().map(|change| (change.turn, change.why)).collect::<Vec<_>>(),
+        [(Time(1), WhyUnkept::TooLarge)]
+    );
+    let lines = unkept_lines(&unkept, &FileRestorer::new(project.work()));
+    assert_eq!(lines, ["big.txt: too large to be kept, stays as it is"]);
+    assert!(project.store.file_changes(&project.session).unwrap().is_empty());
+    // Its next content is small enough.
+    project.begin_turn();
+    project.write("big.txt", "other\n");
+    assert_eq!(project.undo(ChangedSince::Skip, false), ["big.txt: back as it was"]);
+}
+
+#[test]
 fn t21_nothing_is_restored_through_a_link_that_was_put_there_since() {
     let mut project = TestProject::new("link");
     fs::write(project.path("below/a.txt"), "one\n").unwrap();
@@ -235,7 +266,7 @@ fn t21_nothing_is_restored_through_a_link_that_was_put_there_since() {
 }
 
 #[test]
-fn t21_the_oldest_changes_go_when_there_is_no_more_room_and_are_counted() {
+fn t21_the_oldest_changes_go_when_there_is_no_more_room_and_are_named() {
     let mut project = TestProject::new("room");
     project.begin_turn();
     // These bytes cannot be compressed.
@@ -243,14 +274,21 @@ fn t21_the_oldest_changes_go_when_there_is_no_more_room_and_are_counted() {
     let mut noise = |n: usize| (0..n).map(|_| random.below(256) as u8).collect::<Vec<u8>>();
     let mut record = |path: &str, n: usize| {
         let content = noise(n);
-        let after = FileVersion { content: &content, mode: None };
+        let after = Some(FileVersion { content: &content, mode: None });
         let change = NewFileChange { turn: Time(1), path, before: None, after };
         project.store.record_file_change(&project.session, &change, 10_000).unwrap()
     };
-    assert_eq!(record("/a", 4_000), ChangeKept::Kept { n_dropped: 0 });
-    assert_eq!(record("/b", 4_000), ChangeKept::Kept { n_dropped: 0 });
-    assert_eq!(record("/c", 8_000), ChangeKept::Kept { n_dropped: 2 });
+    assert_eq!(record("/a", 4_000), ChangeKept::Kept { dropped: vec![] });
+    assert_eq!(record("/b", 4_000), ChangeKept::Kept { dropped: vec![] });
+    assert_eq!(record("/c", 8_000), ChangeKept::Kept { dropped: vec!["/a".to_owned(), "/b".to_owned()] });
     assert_eq!(record("/d", 20_000), ChangeKept::TooLarge);
     let left = project.store.file_changes(&project.session).unwrap();
     assert!(left.len() == 1 && left[0].path == "/c", "{left:?}");
+    let unkept = project.store.unkept_changes(&project.session).unwrap();
+    let unkept: Vec<_> = unkept.iter().map(|change| (change.path.as_str(), change.why)).collect();
+    assert_eq!(unkept, [("/a", WhyUnkept::NoRoom), ("/b", WhyUnkept::NoRoom), ("/d", WhyUnkept::TooLarge)]);
+    assert_eq!(
+        dropped_notice(&["/p/a".to_owned(), "/p/a".to_owned(), "/q".to_owned()], "/p/"),
+        "the oldest changes of a, /q cannot be undone any more; 64 MiB are kept"
+    );
 }

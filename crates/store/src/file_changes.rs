@@ -25,15 +25,16 @@ pub struct NewFileChange<'a> {
     pub path: &'a str,
     /// None if the file does not exist yet.
     pub before: Option<FileVersion<'a>>,
-    pub after: FileVersion<'a>,
+    /// None if the file is gone.
+    pub after: Option<FileVersion<'a>>,
 }
 
 /// What became of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKept {
     Kept {
-        /// How many older changes were removed to make room.
-        n_dropped: usize,
+        /// The files whose older changes were dropped to make room, one for each change.
+        dropped: Vec<String>,
     },
     /// It needs more room than a session has.
     TooLarge,
@@ -61,8 +62,24 @@ pub struct FileChange {
     pub path: String,
     /// None if the file did not exist.
     pub before: Option<StoredVersion>,
-    pub after: StoredVersion,
+    /// None if the file was gone.
+    pub after: Option<StoredVersion>,
     pub undone_by: Option<UndoStepId>,
+}
+
+/// A change whose content is not kept, so that it cannot be undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnkeptChange {
+    pub turn: Time,
+    pub path: String,
+    pub why: WhyUnkept,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyUnkept {
+    TooLarge,
+    /// It made room for newer changes.
+    NoRoom,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,12 +9,12 @@ use aside_core::permission_question::{PermissionAnswer, PermissionQuestion, Ques
 use aside_core::terminal_text::terminal_safe_line;
 use aside_engine::tools::{ToolEffect, unified_diff};
 use aside_front::{Command, CommandOutput, UndoPart, Update};
-use aside_store::file_changes::{FileChange, FileChangeId};
+use aside_store::file_changes::{FileChange, FileChangeId, UnkeptChange};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
-use crate::file_changes::{ChangedFiles, ChangedSince, Direction, FilePlan, FileState, changes_since};
+use crate::file_changes::{ChangedFiles, ChangedSince, Direction, FilePlan, FileState, changes_since, unkept_lines};
 use crate::session_recorder::store_error;
 
 /// The tools whose changes are recorded.
@@ -22,6 +22,9 @@ const RECORDED_TOOLS: [&str; 2] = ["write", "edit"];
 
 /// How many of the commands whose changes stay are listed.
 const MAX_NAMED_COMMANDS: usize = 5;
+
+/// How much of such a command is shown.
+const MAX_COMMAND_CHARS: usize = 60;
 
 /// The answer to a question outside a turn.
 enum Asked {
@@ -40,16 +43,18 @@ impl Driver {
             Some(turn) => self.plans(|changes| changes_since(changes, turn), Direction::Undo)?,
             None => Vec::new(),
         };
+        let unkept = turn.map(|turn| self.unkept(|change| change.turn == turn)).transpose()?.unwrap_or_default();
         let uncovered = self.uncovered_commands();
         let n_restorable = plans.iter().filter(|plan| plan.state == FileState::AsRecorded).count();
         if n_restorable == 0 {
             let (done, lines) = self.restore(&plans, Direction::Undo, ChangedSince::Skip)?;
             let outcome = self.undo_talk(&done);
-            self.say(lines);
+            self.say(lines.into_iter().chain(unkept));
             self.say_uncovered(&uncovered);
             return outcome;
         }
         let mut preview: Vec<String> = plans.iter().map(FilePlan::preview).collect();
+        preview.extend(unkept.iter().cloned());
         preview.extend(uncovered_line(&uncovered));
         let question = PermissionQuestion {
             id: "undo".to_owned(),
@@ -66,7 +71,7 @@ impl Driver {
                 let (done, lines) = self.restore(&plans, Direction::Undo, ChangedSince::Skip)?;
                 let outcome = self.undo_talk(&done);
                 // After the transcript, which replaces all that was shown before.
-                self.say(lines);
+                self.say(lines.into_iter().chain(unkept));
                 self.say_uncovered(&uncovered);
                 outcome
             }
@@ -93,7 +98,10 @@ impl Driver {
                     newest.map(|turn| changes_since(changes, turn)).unwrap_or_default()
                 };
                 let mut plans = self.plans(newest, Direction::Undo)?;
+                let oldest_turn = plans.iter().filter_map(FilePlan::turn).min();
+                let unkept = self.unkept(|change| oldest_turn.is_none_or(|oldest| change.turn >= oldest))?;
                 if plans.is_empty() {
+                    self.say(unkept);
                     return Err(HintedError::new("this session changed no file that can be put back"));
                 }
                 if force {
@@ -101,6 +109,7 @@ impl Driver {
                     plans = self.plans(newest, Direction::Undo)?;
                 }
                 let (done, mut lines) = self.restore(&plans, Direction::Undo, changed_since)?;
+                lines.extend(unkept);
                 if !done.is_empty() {
                     self.record_undo(None, &done)?;
                     lines.push("/redo takes this back".to_owned());
@@ -159,7 +168,8 @@ impl Driver {
             let last = changes.iter().rev().find(|change| change.path == first.path).unwrap_or(first);
             let before = first.before.map(|version| store.file_content(version.content)).transpose();
             let before = before.map_err(|error| store_error(&error))?.unwrap_or_default();
-            let after = store.file_content(last.after.content).map_err(|error| store_error(&error))?;
+            let after = last.after.map(|version| store.file_content(version.content)).transpose();
+            let after = after.map_err(|error| store_error(&error))?.unwrap_or_default();
             let diff = match (String::from_utf8(before), String::from_utf8(after)) {
                 (Ok(before), Ok(after)) => unified_diff(&name, &before, &after),
                 (before, after) => {
@@ -255,6 +265,16 @@ impl Driver {
         files.plan(&choose(changes), direction).map_err(|error| store_error(&error))
     }
 
+    /// Names the files with changes that cannot be undone because their content is not kept.
+    fn unkept(&self, is_meant: impl Fn(&UnkeptChange) -> bool) -> Result<Vec<String>, HintedError> {
+        let (Some(store), Some(recorder), Some(restorer)) = (&self.store, &self.recorder, &self.active.restorer) else {
+            return Ok(Vec::new());
+        };
+        let mut changes = store.unkept_changes(recorder.id()).map_err(|error| store_error(&error))?;
+        changes.retain(is_meant);
+        Ok(unkept_lines(&changes, restorer))
+    }
+
     /// Records what else changed these files, so that `/redo` brings it back.
     fn record_other_changes(&self, plans: &[FilePlan]) -> Result<(), HintedError> {
         let (Some(store), Some(recorder), Some(restorer)) = (&self.store, &self.recorder, &self.active.restorer) else {
@@ -340,8 +360,11 @@ fn command_of(name: &str, arguments: &Arguments) -> String {
         Arguments::Broken(_) => None,
     };
     let command = command.as_ref().and_then(|arguments| arguments.get("command")?.as_str());
-    let text: String = terminal_safe_line(command.unwrap_or(name)).chars().take(60).collect();
-    format!("`{text}`")
+    let whole = terminal_safe_line(command.unwrap_or(name));
+    let mut letters = whole.chars();
+    let text: String = letters.by_ref().take(MAX_COMMAND_CHARS).collect();
+    let more = if letters.next().is_some() { "…" } else { "" };
+    format!("`{text}{more}`")
 }
 
 fn uncovered_line(commands: &[String]) -> Option<String> {
@@ -367,5 +390,20 @@ fn prompt_text(prompt: &Message) -> Option<&str> {
             Block::Thinking(_) | Block::ToolCall(_) | Block::ToolResult(_) | Block::Media(_) | Block::Unmodelled(_),
         )
         | None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t21_a_command_that_is_cut_ends_with_an_ellipsis() {
+        let shown = |command: &str| {
+            let arguments = serde_json::json!({"command": command}).to_string();
+            command_of("shell", &Arguments::parse(arguments))
+        };
+        assert_eq!(shown(&"x".repeat(60)), format!("`{}`", "x".repeat(60)));
+        assert_eq!(shown(&"x".repeat(61)), format!("`{}…`", "x".repeat(60)));
     }
 }

@@ -9,4 +9,5 @@
 mod handle;
 mod line_front_end;
 mod support;
+mod undo;
 mod view_preference;

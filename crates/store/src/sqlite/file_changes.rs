@@ -3,15 +3,21 @@
 use std::borrow::Cow;
 
 use aside_core::block::Time;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::error::DbError;
 use super::sessions::session_row;
 use crate::compression::decompress_bytes;
 use crate::file_changes::{
     ChangeKept, ContentId, FileChange, FileChangeId, FileVersion, NewFileChange, StoredVersion, UndoStep, UndoStepId,
+    UnkeptChange, WhyUnkept,
 };
 use crate::session::{MessageId, SessionId};
+
+/// `file_change.after` of changes without a content: the file was gone, or the content is not kept.
+const GONE: i64 = -1;
+const TOO_LARGE: i64 = -2;
+const NO_ROOM: i64 = -3;
 
 /// Records a change, and removes the oldest ones if the session then has more than `most` bytes.
 pub(super) fn record(
@@ -23,27 +29,39 @@ pub(super) fn record(
     let session = session_row(db, id)?;
     let last = last_version(db, session, change.path)?;
     let before = change.before.map(|version| insert_version(db, session, version, last)).transpose()?;
-    let after = insert_version(db, session, change.after, before.map(|(content, _)| content))?;
+    let same = before.map(|(content, _)| content);
+    let after = change.after.map(|version| insert_version(db, session, version, same)).transpose()?;
     db.prepare_cached(
         "INSERT INTO file_change (session, turn, path, before, before_mode, after, after_mode)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         session,
-        i64::try_from(change.turn.0).unwrap_or(i64::MAX),
+        turn_number(change.turn),
         change.path,
         before.map(|(content, _)| content.0),
         before.and_then(|(_, mode)| mode),
-        after.0.0,
-        after.1,
+        after.map_or(GONE, |(content, _)| content.0),
+        after.and_then(|(_, mode)| mode),
     ])?;
     let newest = db.last_insert_rowid();
     make_room(db, session, newest, most)
 }
 
+pub(super) fn record_too_large(db: &Transaction<'_>, id: &SessionId, turn: Time, path: &str) -> Result<(), DbError> {
+    let session = session_row(db, id)?;
+    db.prepare_cached("INSERT INTO file_change (session, turn, path, after) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![session, turn_number(turn), path, TOO_LARGE])?;
+    Ok(())
+}
+
+fn turn_number(Time(at): Time) -> i64 {
+    i64::try_from(at).unwrap_or(i64::MAX)
+}
+
 /// The content that the last change of this file left, to be shared with the next one.
 fn last_version(db: &Connection, session: i64, path: &str) -> Result<Option<ContentId>, DbError> {
-    let sql = "SELECT after FROM file_change WHERE session = ?1 AND path = ?2 ORDER BY id DESC LIMIT 1";
+    let sql = "SELECT after FROM file_change WHERE session = ?1 AND path = ?2 AND after > 0 ORDER BY id DESC LIMIT 1";
     let found = db.prepare_cached(sql)?.query_row(params![session, path], |row| row.get(0)).optional()?;
     Ok(found.map(ContentId))
 }
@@ -77,19 +95,27 @@ fn make_room(db: &Connection, session: i64, newest: i64, most: u64) -> Result<Ch
                WHERE id IN (SELECT before FROM file_change WHERE id = ?1 UNION SELECT after FROM file_change WHERE id = ?1)";
     let needed: i64 = db.prepare_cached(sql)?.query_row([newest], |row| row.get(0))?;
     if needed > most {
-        db.prepare_cached("DELETE FROM file_change WHERE id = ?1")?.execute([newest])?;
+        drop_content(db, newest, TOO_LARGE)?;
         drop_unused_content(db, session)?;
         return Ok(ChangeKept::TooLarge);
     }
-    let mut n_dropped = 0;
+    let mut dropped = Vec::new();
     while stored_bytes(db, session)? > most {
-        let sql = "SELECT min(id) FROM file_change WHERE session = ?1";
-        let oldest: i64 = db.prepare_cached(sql)?.query_row([session], |row| row.get(0))?;
-        db.prepare_cached("DELETE FROM file_change WHERE id = ?1")?.execute([oldest])?;
+        let sql = "SELECT id, path FROM file_change
+                   WHERE session = ?1 AND (after > 0 OR before > 0) ORDER BY id LIMIT 1";
+        let (oldest, path): (i64, String) =
+            db.prepare_cached(sql)?.query_row([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        drop_content(db, oldest, NO_ROOM)?;
         drop_unused_content(db, session)?;
-        n_dropped += 1;
+        dropped.push(path);
     }
-    Ok(ChangeKept::Kept { n_dropped })
+    Ok(ChangeKept::Kept { dropped })
+}
+
+/// Forgets the versions of a change, but not that there was one: `/undo` names what it cannot put back.
+fn drop_content(db: &Connection, change: i64, why: i64) -> Result<(), DbError> {
+    db.prepare_cached("UPDATE file_change SET before = NULL, after = ?2 WHERE id = ?1")?.execute([change, why])?;
+    Ok(())
 }
 
 fn stored_bytes(db: &Connection, session: i64) -> Result<i64, DbError> {
@@ -112,27 +138,40 @@ pub(super) fn changes(db: &Connection, id: &SessionId) -> Result<Vec<FileChange>
     let session = session_row(db, id)?;
     let mut statement = db.prepare_cached(
         "SELECT c.id, c.turn, c.path, c.before, c.before_mode, b.n_bytes, c.after, c.after_mode, a.n_bytes, c.undone_by
-         FROM file_change c JOIN file_content a ON a.id = c.after LEFT JOIN file_content b ON b.id = c.before
-         WHERE c.session = ?1 ORDER BY c.id",
+         FROM file_change c LEFT JOIN file_content a ON a.id = c.after LEFT JOIN file_content b ON b.id = c.before
+         WHERE c.session = ?1 AND (a.id IS NOT NULL OR c.after = ?2) ORDER BY c.id",
     )?;
     let number = |value: i64| u64::try_from(value).unwrap_or(0);
-    let rows = statement.query_map([session], |row| {
-        let before: Option<i64> = row.get(3)?;
-        let before = match before {
-            None => None,
-            Some(content) => {
-                Some(StoredVersion { content: ContentId(content), mode: row.get(4)?, n_bytes: number(row.get(5)?) })
-            }
-        };
-        let after = StoredVersion { content: ContentId(row.get(6)?), mode: row.get(7)?, n_bytes: number(row.get(8)?) };
+    let version = |row: &Row<'_>, from: usize| {
+        let content: Option<i64> = row.get(from)?;
+        let Some(content) = content.filter(|content| *content > 0) else { return Ok(None) };
+        let (mode, n_bytes) = (row.get(from + 1)?, number(row.get(from + 2)?));
+        Ok::<_, rusqlite::Error>(Some(StoredVersion { content: ContentId(content), mode, n_bytes }))
+    };
+    let rows = statement.query_map([session, GONE], |row| {
         Ok(FileChange {
             id: FileChangeId(row.get(0)?),
             turn: Time(number(row.get(1)?)),
             path: row.get(2)?,
-            before,
-            after,
+            before: version(row, 3)?,
+            after: version(row, 6)?,
             undone_by: row.get::<_, Option<i64>>(9)?.map(UndoStepId),
         })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The changes of a session that cannot be undone, the oldest first.
+pub(super) fn unkept(db: &Connection, id: &SessionId) -> Result<Vec<UnkeptChange>, DbError> {
+    let session = session_row(db, id)?;
+    let mut statement = db.prepare_cached(
+        "SELECT turn, path, after FROM file_change
+         WHERE session = ?1 AND after IN (?2, ?3) AND undone_by IS NULL ORDER BY id",
+    )?;
+    let rows = statement.query_map([session, TOO_LARGE, NO_ROOM], |row| {
+        let why = if row.get::<_, i64>(2)? == TOO_LARGE { WhyUnkept::TooLarge } else { WhyUnkept::NoRoom };
+        let turn = Time(u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0));
+        Ok(UnkeptChange { turn, path: row.get(1)?, why })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

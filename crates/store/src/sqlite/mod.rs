@@ -34,7 +34,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 pub(crate) use self::connect::open_foreign;
 use self::error::DbError;
 use crate::error::{Result, StoreError};
-use crate::file_changes::{ChangeKept, ContentId, FileChange, FileChangeId, NewFileChange, UndoStep, UndoStepId};
+use crate::file_changes::{
+    ChangeKept, ContentId, FileChange, FileChangeId, NewFileChange, UndoStep, UndoStepId, UnkeptChange,
+};
 use crate::journal::EventBatch;
 use crate::search::{HitList, SearchQuery};
 use crate::session::{
@@ -184,6 +186,16 @@ impl SqliteStore {
     /// The recorded changes of a session, the oldest first.
     pub fn file_changes(&self, id: &SessionId) -> Result<Vec<FileChange>> {
         self.read(|db| file_changes::changes(db, id))
+    }
+
+    /// Records a change of a file that is too large to be kept.
+    pub fn record_too_large_change(&self, id: &SessionId, turn: Time, path: &str) -> Result<()> {
+        self.write(|db| file_changes::record_too_large(db, id, turn, path))
+    }
+
+    /// The changes of a session that cannot be undone, the oldest first.
+    pub fn unkept_changes(&self, id: &SessionId) -> Result<Vec<UnkeptChange>> {
+        self.read(|db| file_changes::unkept(db, id))
     }
 
     pub fn file_content(&self, content: ContentId) -> Result<Vec<u8>> {
