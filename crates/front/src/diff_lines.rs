@@ -94,8 +94,18 @@ pub fn has_diff(text: &str) -> bool {
     false
 }
 
+/// The last line of a diff that was cut for the model: `[in all +3 -1]`.
+fn counted_before_cutting(text: &str) -> Option<(usize, usize)> {
+    let counts = text.lines().next_back()?.strip_prefix("[in all +")?.strip_suffix(']')?;
+    let (added, removed) = counts.split_once(" -")?;
+    Some((added.parse().ok()?, removed.parse().ok()?))
+}
+
 /// How many lines were added and removed.
 pub fn changed(text: &str) -> (usize, usize) {
+    if let Some(counts) = counted_before_cutting(text) {
+        return counts;
+    }
     let mut diff = DiffScanner::default();
     let (mut added, mut removed) = (0, 0);
     for line in text.lines() {
@@ -129,6 +139,13 @@ mod tests {
         let text = "edited\n--- a/x\n+++ b/x\n@@ -1,4 +1,3 @@ fn f\n a\n--- b;\n-c\n+++d;\n e\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n\\ No newline\n+b\n- not in it";
         assert_eq!(signs(text), "...@ --+ ..@-.+-");
         assert_eq!(changed("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-- a\n+++i\n-b\n+c"), (2, 2));
+    }
+
+    #[test]
+    fn a_diff_that_was_cut_says_how_many_lines_changed() {
+        let cut =
+            "--- a/x\n+++ b/x\n@@ -1,9 +1,99 @@\n-a\n\n[… 9 bytes with 8 line ends left out …]\n+c\n[in all +99 -9]";
+        assert_eq!(changed(cut), (99, 9));
     }
 
     #[test]

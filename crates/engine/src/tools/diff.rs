@@ -23,7 +23,9 @@ pub fn unified(name: &str, before: &str, after: &str) -> String {
         return String::new();
     }
     let Trimmed { skipped, before, after, same_behind } = trim(before, after);
-    let mut text = format!("--- a/{name}\n+++ b/{name}\n");
+    // An absolute path has a slash of its own.
+    let slash = if name.starts_with('/') { "" } else { "/" };
+    let mut text = format!("--- a{slash}{name}\n+++ b{slash}{name}\n");
     let lines = |text: &str| text.split_inclusive('\n').count();
     let (old, new) = (lines(before), lines(after));
     if old.max(new) > MAX_COMPARED {
@@ -47,11 +49,17 @@ pub fn unified(name: &str, before: &str, after: &str) -> String {
     text
 }
 
-/// The diff for the model, cut in the middle if it is long.
+/// The diff for the model, cut in the middle if it is long. The last line then counts all changed lines, which front
+/// ends read.
 pub(crate) fn for_model(diff: &str) -> String {
+    if diff.len() <= MAX_FOR_MODEL {
+        return diff.to_owned();
+    }
     let mut kept = BoundedOutput::new(MAX_FOR_MODEL);
     kept.push(diff.as_bytes());
-    kept.text()
+    // The first two lines are the name of the file.
+    let n_lines = |sign| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count();
+    format!("{}\n[in all +{} -{}]", kept.text().trim_end_matches('\n'), n_lines('+'), n_lines('-'))
 }
 
 /// Two texts without their common lines at both ends, except for the context lines.
@@ -156,6 +164,8 @@ mod tests {
         let shown = unified("a.txt", "one\ntwo\nthree\n", "one\n2\nthree\n");
         assert_eq!(shown, "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n");
         assert_eq!(unified("a.txt", "same\n", "same\n"), "");
+        let outside = unified("/tmp/x", "a\n", "b\n");
+        assert!(outside.starts_with("--- a/tmp/x\n+++ b/tmp/x\n"), "{outside}");
         let new = unified("n", "", "a");
         assert_eq!(new, "--- a/n\n+++ b/n\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n");
     }
@@ -204,6 +214,7 @@ mod tests {
         let whole = unified("f", &before, &after);
         assert_eq!((whole.matches("-old\n").count(), whole.matches("+new\n").count()), (40_000, 40_000));
         let cut = for_model(&whole);
+        assert!(cut.ends_with("\n[in all +40000 -40000]"), "{}", cut.len());
         assert!(cut.len() < MAX_FOR_MODEL + 100 && cut.contains(" left out …]"), "{}", cut.len());
     }
 }
