@@ -55,9 +55,10 @@ impl SettingError {
     /// What is valid instead.
     pub fn hint(&self) -> String {
         match self {
-            SettingError::UnknownKey { nearest, .. } => {
+            SettingError::UnknownKey { name, nearest } => {
                 let names: Vec<&str> = SettingKey::ALL.iter().map(|key| key.name()).collect();
-                let meant = nearest.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+                let meant = || nearest.map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+                let meant = config_table(name).unwrap_or_else(meant);
                 format!("{meant}the settings are: {}", names.join(", "))
             }
             SettingError::BadValue { valid, .. } => format!("use {valid}"),
@@ -75,6 +76,18 @@ pub(super) fn quoted(text: &str) -> String {
         end -= 1;
     }
     format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+/// Where to write a key of config.toml that is not a setting.
+fn config_table(name: &str) -> Option<String> {
+    let (table, key) = name.split_once('.')?;
+    let instead = match (table, key) {
+        ("tools", "mode") => "; --mode and /mode set it for a run",
+        ("permissions", _) => "; /permissions lists the rules",
+        ("tools" | "providers" | "mcp" | "keys" | "serve", _) => "",
+        _ => return None,
+    };
+    Some(format!("it is `{key}` in the table `[{table}]` of config.toml{instead}; "))
 }
 
 /// The most similar name, including aliases. A name without a prefix is
@@ -145,6 +158,21 @@ mod tests {
             assert_eq!(nearest(given), expected, "{given}");
         }
         assert_eq!(nearest(&"x".repeat(1_000_000)), None);
+    }
+
+    #[test]
+    fn a_key_of_another_table_of_the_config_is_told_where_it_belongs() {
+        #[rustfmt::skip]
+        let cases = [
+            ("tools.mode",        "it is `mode` in the table `[tools]` of config.toml; --mode and /mode set it for a run; the settings are: "),
+            ("tools.confine",     "it is `confine` in the table `[tools]` of config.toml; the settings are: "),
+            ("permissions.shell", "it is `shell` in the table `[permissions]` of config.toml; /permissions lists the rules; the settings are: "),
+            ("volume.of",         "the settings are: "),
+        ];
+        for (name, expected) in cases {
+            let hint = SettingError::unknown(name).hint();
+            assert!(hint.starts_with(expected), "{name}: {hint}");
+        }
     }
 
     #[test]
