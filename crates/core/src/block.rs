@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::event::{Note, ReplyEnd, Usage};
 use crate::extra::Extra;
 use crate::json_text::{Raw, at_path, canonical, quote_into, range_of};
-pub use media::{Media, MediaKind, MediaSource};
+pub use media::{Media, MediaKind, MediaSource, base64_size};
 pub use origin::Origin;
 
 /// One block of a message.

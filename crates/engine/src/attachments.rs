@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use aside_core::block::{Block, Media, Text};
+use aside_core::block::{Block, Media, Text, base64_size};
 use aside_core::mention::{Mention, mentions, unescape_mentions};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -151,7 +151,7 @@ fn read(path: &Path, max: u64) -> Result<Vec<u8>, String> {
 
 /// An image in Base64 from an untrusted source, or why it cannot be sent.
 pub fn checked_image(base64: &str) -> Result<Media, String> {
-    let size = base64.len() as u64 / 4 * 3;
+    let size = base64_size(base64) as u64;
     if size > MAX_IMAGE {
         return Err(format!("it has {size} bytes; at most {MAX_IMAGE}"));
     }

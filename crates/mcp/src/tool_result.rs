@@ -1,6 +1,6 @@
 //! Turns the result of an MCP tool into text and images for the model.
 
-use aside_core::block::Media;
+use aside_core::block::{Media, base64_size};
 use aside_engine::attachments::checked_image;
 use aside_engine::tools::{BoundedOutput, ToolOutcome, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
@@ -80,7 +80,7 @@ fn add_image(base64: &str, media: &mut Vec<Media>) -> Result<(), String> {
 
 /// A placeholder for content that is not sent.
 fn placeholder(kind: &str, mime_type: &str, base64: &str, why: &str) -> String {
-    format!("[{kind}, {mime_type}, {} bytes; left out: {why}]", base64.len() / 4 * 3)
+    format!("[{kind}, {mime_type}, {} bytes; left out: {why}]", base64_size(base64))
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(outcome(serde_json::json!([picture]), false), Ok(output("", 1)));
         assert_eq!(outcome(serde_json::json!([picture, text, file]), false), Ok(output("a\nfile:///a:", 2)));
         let error = outcome(serde_json::json!([text, picture]), true);
-        assert_eq!(error, Err("a\n[image, 9 bytes, image/png]".to_owned()));
+        assert_eq!(error, Err("a\n[image, 8 bytes, image/png]".to_owned()));
         let many = outcome(serde_json::Value::Array(vec![picture; MAX_IMAGES + 1]), false).unwrap();
         assert_eq!(many.media.len(), MAX_IMAGES);
         assert!(many.text.ends_with("left out: a tool result holds at most 16 images]"), "{}", many.text);

@@ -33,6 +33,12 @@ pub enum MediaSource {
     FileId(String),
 }
 
+/// How many bytes this Base64 holds.
+pub fn base64_size(data: &str) -> usize {
+    let letters = data.trim_end_matches('=').len();
+    letters / 4 * 3 + letters % 4 * 3 / 4
+}
+
 impl Media {
     /// A picture in Base64.
     pub fn image(media_type: String, data: String) -> Media {
@@ -59,7 +65,7 @@ impl Media {
             MediaKind::Document => "document",
         };
         let place = match &self.source {
-            MediaSource::Data(data) => match data.len() / 4 * 3 {
+            MediaSource::Data(data) => match base64_size(data) {
                 bytes @ ..1024 => format!("{bytes} bytes"),
                 bytes => format!("{} KB", bytes.div_ceil(1024)),
             },
@@ -69,5 +75,18 @@ impl Media {
         let rest = [self.name.as_deref().unwrap_or(""), place.as_str(), self.media_type.as_str()];
         let rest = rest.into_iter().filter(|part| !part.is_empty());
         format!("[{}]", std::iter::once(kind).chain(rest).collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_described_size_is_exact() {
+        for (data, expected) in [("", 0), ("aQ==", 1), ("aQ", 1), ("aGk=", 2), ("aGkh", 3), ("aGkhIQ==", 4)] {
+            let shown = Media::image("image/png".to_owned(), data.to_owned()).describe();
+            assert_eq!(shown, format!("[image, {expected} bytes, image/png]"), "{data}");
+        }
     }
 }

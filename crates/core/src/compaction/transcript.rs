@@ -157,7 +157,7 @@ mod tests {
             "<conversation>\n\
              [earlier summary] Summary of the conversation so far:\n\nWhat was.\n\n\
              User: How deep?\n\n\
-             [image, 3 bytes, image/png]\n\n\
+             [image, 4 bytes, image/png]\n\n\
              Assistant: Looking.\n\n\
              Assistant called get with {{\"k\":1}}\n\n\
              get returned: {head}\n[… 7 characters left out …]\n{tail}\n\n\

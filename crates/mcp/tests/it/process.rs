@@ -56,7 +56,7 @@ async fn l2_a_call_returns_the_servers_result() {
         ("list_things", json!({ "of": "ours" }),             false, "things of ours"),
         ("write_thing", json!({}),                           false, "written"),
         ("fail",        json!({}),                           true,  "the disk is full"),
-        ("picture",     json!({}),                           false, "[image, 9 bytes, image/png]"),
+        ("picture",     json!({}),                           false, "[image, 8 bytes, image/png]"),
         ("refuse",      json!({}),                           true,  "the MCP server `play` says: not today"),
         ("write_thing", json!([1]),                          true,  r#"play__write_thing takes a JSON object: {"properties":{},"type":"object"}"#),
         ("env",         json!({ "name": "CARGO_PKG_NAME" }), false, "not set"),
@@ -93,7 +93,7 @@ async fn l2_an_image_reaches_the_model_as_an_image_where_the_protocol_takes_it()
         ("anthropic", r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}"#),
         ("openai",    r#"{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="}"#),
         // Tool results of this protocol hold only text, so the model learns that there is an image.
-        ("deepseek",  r#""content":"[image, 9 bytes, image/png]""#),
+        ("deepseek",  r#""content":"[image, 8 bytes, image/png]""#),
     ];
     for (dialect, expected) in cases {
         let request = Request::new(&dialects, dialects.get(dialect).unwrap(), "m", &target, &settings);
