@@ -136,6 +136,8 @@ pub enum TurnEnd {
     OutOfMoney {
         /// What it cost, in millionths of a US dollar.
         microdollars: u64,
+        /// The limit, in the same unit.
+        most: u64,
     },
 }
 

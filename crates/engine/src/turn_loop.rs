@@ -281,8 +281,9 @@ impl Session {
     /// How the turn ends, if it has reached its cost limit.
     fn cost_limit_reached(&self, spent_before: f64) -> Option<TurnEnd> {
         let spent = self.totals.cost.amount()? - spent_before;
-        let is_reached = self.max_cost.is_some_and(|most| spent >= most);
-        is_reached.then(|| TurnEnd::OutOfMoney { microdollars: (spent * 1e6).round() as u64 })
+        let most = self.max_cost.filter(|most| spent >= *most)?;
+        let microdollars = |dollars: f64| (dollars * 1e6).round() as u64;
+        Some(TurnEnd::OutOfMoney { microdollars: microdollars(spent), most: microdollars(most) })
     }
 
     /// Remembers what an exchange showed about the provider, and returns what it means for the turn.

@@ -89,10 +89,11 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
         TurnEnd::OutOfSteps(steps) => {
             (Severity::Warning, format!("stopped after {} of tools", counted(u64::from(*steps), "step")))
         }
-        TurnEnd::OutOfMoney { microdollars } => (
-            Severity::Warning,
-            format!("stopped after ${:.4}, the most that this turn may cost", *microdollars as f64 / 1e6),
-        ),
+        TurnEnd::OutOfMoney { microdollars, most } => {
+            let dollars = |micro: u64| micro as f64 / 1e6;
+            let what = format!("stopped after ${:.4}; --max-cost is ${}", dollars(*microdollars), dollars(*most));
+            (Severity::Warning, what)
+        }
     };
     let hint = match (end, style) {
         (TurnEnd::Unreachable(error), style) => Some(connection_hint(error.failure, style)),
@@ -279,5 +280,17 @@ fn hint_for_status(status: Option<u16>) -> &'static str {
         Some(429) => "the provider limits how often it is asked; wait, or ask another model with -m",
         Some(status) if status >= 500 => "the fault is the provider's; try again later, or ask another model with -m",
         _ => "aside encode shows the request; --set changes what is sent",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_that_costs_too_much_names_what_it_cost_and_the_limit() {
+        let end = TurnEnd::OutOfMoney { microdollars: 17_200, most: 12_000 };
+        let notice = turn_end(&end, HintStyle::CommandLine).expect("there is one");
+        assert_eq!(notice.what, "stopped after $0.0172; --max-cost is $0.012");
     }
 }

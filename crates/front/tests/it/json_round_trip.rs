@@ -201,7 +201,7 @@ fn ends() -> Vec<TurnEnd> {
         TurnEnd::Unreachable(ConnectionError::new(ConnectionFailure::UnknownAuthority, "no route")),
         TurnEnd::Interrupted,
         TurnEnd::OutOfSteps(100),
-        TurnEnd::OutOfMoney { microdollars: 12_345 },
+        TurnEnd::OutOfMoney { microdollars: 12_345, most: 12_000 },
     ]
 }
 

@@ -195,7 +195,7 @@ fn a_turn_stops_at_its_cost_and_says_how_to_go_on() {
     let mut terminal = Terminal::start(&folder, &[MODEL, &["--max-cost", "3"]].concat(), options);
     terminal.see("❯ ");
     terminal.enter("go");
-    terminal.see("stopped after $4.0000, the most that this turn may cost");
+    terminal.see("stopped after $4.0000; --max-cost is $3");
     terminal.idle();
     assert_eq!(provider.bodies().len(), 2);
     terminal.until("the cost in the status", |lines| lines.last().is_some_and(|line| line.contains("$4.0000")));
