@@ -20,6 +20,10 @@ model = \"kimi/k2\"
 \"reasoning.display\" = \"full\"
 "
     );
+    let said = config.run("profile save other --set reasoning.effort=max --set screen.theme=dark").stderr;
+    let note = "note: screen.theme: not saved; a profile holds only the model and `reasoning.*`\n";
+    assert!(said.starts_with("saved profile `other` to ") && said.ends_with(note), "{said}");
+    config.stdout("profile delete other");
     config.stdout("profile save plain");
     assert_eq!(config.stdout("profile list"), "deep\nplain\n");
     assert_eq!(
