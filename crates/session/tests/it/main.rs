@@ -8,6 +8,7 @@
 
 mod handle;
 mod line_front_end;
+mod next_request;
 mod support;
 mod undo;
 mod view_preference;
