@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use aside_front::{Command, ShellOutput};
 
-/// Takes out what would run a command line or send a prompt: whoever stops what runs does not want that to begin instead.
-/// Returns it as it was typed. Changes of settings and the like still wait.
+/// Takes out what would run a command line or send a prompt: a user who stops what runs does not want that to begin
+/// instead. Returns it as it was typed. Changes of settings and the like still wait.
 pub(super) fn take_back(waiting: &mut VecDeque<Command>) -> Vec<String> {
     let mut taken = Vec::new();
     waiting.retain(|command| match typed(command) {

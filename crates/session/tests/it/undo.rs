@@ -10,7 +10,7 @@ use aside_session::{SessionHandle, SessionOptions, spawn};
 use crate::handle::{options, until_ready};
 use crate::support::TestFolders;
 
-/// A session in which nobody is asked before a file changes.
+/// A session that changes files without a question.
 fn session(folders: &TestFolders) -> SessionHandle {
     spawn(SessionOptions { tool_mode: Some(ToolMode::AcceptEdits), ..options(folders) }).unwrap()
 }

@@ -42,7 +42,7 @@ struct HeldAnswer {
     due: Time,
 }
 
-/// Whether the input has text. Who was typing may go on, and what they type is no answer.
+/// Whether the input has text. A user who was typing may go on, and these letters must not answer a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Draft {
     Empty,
