@@ -235,6 +235,16 @@ impl Terminal {
         }
     }
 
+    /// Waits until the bell has rung this often; the title may arrive before it.
+    pub(crate) fn rings(&mut self, times: usize) {
+        let until = Instant::now() + TIMEOUT;
+        while self.emulator.bells() != times {
+            self.pump(b"", Duration::from_millis(200));
+            let found = self.emulator.bells();
+            assert!(Instant::now() < until, "the bell has rung {found} times, not {times}\n{}", self.picture());
+        }
+    }
+
     /// Waits until all of these notifications have arrived; the title may arrive before them.
     pub(crate) fn notifications_are(&mut self, expected: &[&str]) {
         let until = Instant::now() + TIMEOUT;
