@@ -191,8 +191,9 @@ enum ModelFit {
 /// those that can be used come first in it.
 fn matching_models(models: &[String], typed: &str) -> Vec<String> {
     let wanted = typed.trim().to_lowercase();
-    let begins = |model: &String| model.to_lowercase().split_once('/').is_some_and(|(provider, _)| provider == wanted);
-    let is_provider = models.iter().any(begins);
+    let is_of_it =
+        |model: &String| model.to_lowercase().split_once('/').is_some_and(|(provider, _)| provider == wanted);
+    let is_provider = models.iter().any(is_of_it);
     let fit = |model: &String| {
         let model = model.to_lowercase();
         let is_start = |(at, _): (usize, &str)| at == 0 || model.as_bytes().get(at - 1) == Some(&b'/');
