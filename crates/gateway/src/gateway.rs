@@ -234,6 +234,8 @@ impl Gateway {
             query,
             headers: own_headers(&head.headers),
         };
+        // It shares the connection's read buffer, which is used again once nothing shares it.
+        drop(head);
         context.route(route, body).await
     }
 

@@ -106,7 +106,10 @@ impl RequestContext {
             | Protocol::Bedrock
             | Protocol::Cohere => (body, None),
         };
-        let targets = Box::pin(self.pinned_first(targets, protocol, &body.text)).await;
+        let targets = match targets.len() {
+            0 | 1 => targets,
+            _ => Box::pin(self.pinned_first(targets, protocol, &body.text)).await,
+        };
         let context = Arc::new(self);
         let asked: Arc<str> = asked.into();
         let n_targets = targets.len();
@@ -133,7 +136,7 @@ impl RequestContext {
 impl RequestContext {
     /// Moves the target that can continue the open tool loop to the front: only the issuer can read opaque thinking.
     async fn pinned_first(&self, mut targets: Vec<Arc<Target>>, protocol: Protocol, body: &str) -> Vec<Arc<Target>> {
-        let Some(first) = targets.first().filter(|_| targets.len() > 1) else { return targets };
+        let Some(first) = targets.first() else { return targets };
         let read = self.recall(protocol, first, &first.settings, body).await.ok();
         let pinned = read.as_ref().and_then(|read| read.recalled.as_ref()?.restored.pinned());
         let is_issuer = |target: &Arc<Target>| {

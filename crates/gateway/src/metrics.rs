@@ -54,7 +54,9 @@ impl Metrics {
     }
 
     pub(crate) fn add(&self, name: &'static str, labels: &[(&str, &str)], amount: u64) {
-        self.add_labelled(name, &label_text(labels), amount);
+        if amount > 0 {
+            self.add_labelled(name, &label_text(labels), amount);
+        }
     }
 
     fn add_labelled(&self, name: &'static str, labels: &str, amount: u64) {
@@ -155,13 +157,10 @@ fn label_text(labels: &[(&str, &str)]) -> String {
     for (at, (name, value)) in labels.iter().enumerate() {
         let separator = if at == 0 { "" } else { "," };
         out.extend([separator, name, "=\""]);
-        for one in value.chars() {
-            match one {
-                '\\' => out.push_str("\\\\"),
-                '"' => out.push_str("\\\""),
-                '\n' => out.push_str("\\n"),
-                _ => out.push(one),
-            }
+        if value.contains(['\\', '"', '\n']) {
+            out.push_str(&value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
+        } else {
+            out.push_str(value);
         }
         out.push('"');
     }
