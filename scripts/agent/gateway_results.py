@@ -2,9 +2,10 @@
 
 import datetime
 import json
+import re
 import time
 
-from main import REPOSITORY, write_section
+from main import PAGE, REPOSITORY, write_section
 
 RESULTS = REPOSITORY / "target" / "gateway-results.jsonl"
 # What a conversation has, in this order.
@@ -78,27 +79,40 @@ def by_provider(lines, member):
     return "; ".join(f"{', '.join(dialects)}: {value}" for value, dialects in groups.items())
 
 
+def rows_of_page(section):
+    """The rows that the page has, by client and thinking."""
+    rows = [line for line in section.splitlines() if line.startswith("| ") and not line.startswith("| client |")]
+    cells = [[cell.strip() for cell in text.split("|")[1:-1]] for text in rows]
+    return {(client.rsplit(" ", 1)[0], thinking): text for (client, thinking, *_), text in zip(cells, rows)}
+
+
 def write_page():
-    """Puts the newest result of each conversation into docs/clients.md."""
+    """Puts the newest result of each conversation into docs/clients.md. Clients without results keep their rows."""
     newest = {}
     for text in RESULTS.read_text().splitlines():
         line = json.loads(text)
         key = (line["client"], line["dialect"], line["thinking"])
         newest.pop(key, None)
         newest[key] = line
-    lines = sorted(newest.values(), key=lambda line: line["client"].lower())
-    dates = sorted({line["date"] for line in lines})
-    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    heads = ["client", "thinking", "providers", "steps", "thinking came back", "restored"]
     groups = {}
-    for line in lines:
+    for line in newest.values():
         groups.setdefault((line["client"], line["thinking"]), []).append(line)
-    rows = "\n".join(map(row, groups.values()))
-    failed = sum(not line["ok"] for line in lines)
+    section = PAGE.read_text().partition("## Through the gateway\n")[2]
+    rows = rows_of_page(section)
+    days = {line["date"] for line in newest.values()}
+    if rows.keys() - groups.keys():
+        days.update(re.findall(r"\d{4}-\d\d-\d\d", section.partition(":")[0]))
+    when = f"on {min(days)}" if len(days) == 1 else f"from {min(days)} to {max(days)}"
+    rows.update({key: row(lines) for key, lines in groups.items()})
+    heads = ["client", "thinking", "providers", "steps", "thinking came back", "restored"]
+    # Each row names its providers, one conversation with each.
+    providers = [provider for text in rows.values() for provider in text.split("|")[3].split(",")]
+    failed = sum("**failed**" in provider for provider in providers)
+    table = "\n".join(text for _, text in sorted(rows.items(), key=lambda item: item[0][0].lower()))
     write_section("Through the gateway", f"""
-Measured by `scripts/gateway --write` on {when}: each client has one conversation through two gateways that share a PostgreSQL
+Measured by `scripts/gateway --write` {when}: each client has one conversation through two gateways that share a PostgreSQL
 database, with the simulator as the provider. The first gateway is restarted before the conversation is resumed by a new
-process (an SDK: from a history stored as JSON); later turns alternate between the gateways. {len(lines) - failed} of {len(lines)} conversations
+process (an SDK: from a history stored as JSON); later turns alternate between the gateways. {len(providers) - failed} of {len(providers)} conversations
 passed: the client finished, the provider got the thinking of every earlier reply that it wants exactly as it had issued it,
 no request broke a rule, and the receipts list every restored block.
 
@@ -114,5 +128,5 @@ require it in plain turns. What aider keeps of the thinking is text in front of 
 
 | {" | ".join(heads)} |
 |{"---|" * len(heads)}
-{rows}
+{table}
 """)
