@@ -336,7 +336,8 @@ impl StoredReceipt {
 
 impl ReceiptLog {
     /// Adds a receipt, whose JSON is `whole`.
-    pub(crate) fn add(&self, receipt: &Receipt, whole: String) {
+    pub(crate) fn add(&self, receipt: &Receipt, mut whole: String) {
+        whole.shrink_to_fit();
         let stored = StoredReceipt {
             id: receipt.id.clone(),
             at: receipt.at,

@@ -120,7 +120,9 @@ impl ReplyDraft {
     }
 
     fn to_stored(&self, reply: Message, now: Time) -> (StoredReply, Vec<crate::keys::Key>) {
-        let message = without_sentinels(reply, &self.dialects);
+        let mut message = without_sentinels(reply, &self.dialects);
+        // It stays in the cache, perhaps for long.
+        message.blocks.shrink_to_fit();
         let turn = turn_keys(&self.tenant, 0, &message, &self.before);
         let mut keys = turn.to_store(&self.tenant, self.session.as_deref(), message.interrupted);
         let minted = self.call_ids.iter().filter_map(|(id, _)| minted_key(&self.tenant, id));
