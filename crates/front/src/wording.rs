@@ -1,5 +1,7 @@
 //! The wording of notices that several front ends show.
 
+use std::time::Duration;
+
 use aside_core::compaction::CompactionTrigger;
 use aside_core::connection_failure::ConnectionFailure;
 use aside_core::counted::counted;
@@ -55,6 +57,33 @@ pub fn turn_notice(notice: &TurnNotice) -> NoticeText {
             NoticeText { what: format!("the arguments of `{name}` are not valid JSON; it was not run"), detail: None }
         }
     }
+}
+
+/// That the provider sends nothing, and for how long.
+pub fn silence(lasted: Duration) -> String {
+    format!("nothing came for {}", duration(milliseconds(lasted)))
+}
+
+/// That a request is sent again. The time that is left comes first, because the reason may be long.
+pub fn retrying(left: Duration, attempt: u32, why: &str) -> String {
+    match milliseconds(left).div_ceil(1000) {
+        0 => format!("trying again, attempt {attempt}: {why}"),
+        left => format!("trying again in {left}s, attempt {attempt}: {why}"),
+    }
+}
+
+/// Formats a duration: `0.4s`, `12s`, `2m 5s`, `1h 2m`.
+pub fn duration(ms: u64) -> String {
+    match ms {
+        0..=949 => format!("0.{}s", (ms + 50) / 100),
+        950..=59_499 => format!("{}s", (ms + 500) / 1000),
+        59_500..=3_599_499 => format!("{}m {}s", (ms + 500) / 60_000, (ms + 500) / 1000 % 60),
+        _ => format!("{}h {}m", (ms + 500) / 3_600_000, (ms + 500) / 60_000 % 60),
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What was summarised, and why if the user did not ask for it.
@@ -292,5 +321,25 @@ mod tests {
         let end = TurnEnd::OutOfMoney { microdollars: 17_200, most: 12_000 };
         let notice = turn_end(&end, HintStyle::CommandLine).expect("there is one");
         assert_eq!(notice.what, "stopped after $0.0172; --max-cost is $0.012");
+    }
+
+    #[test]
+    fn t2_a_duration_is_short_and_never_shows_zero_hours() {
+        #[rustfmt::skip]
+        let cases = [
+            (50,         "0.1s"),
+            (949,        "0.9s"),
+            (950,        "1s"),
+            (12_400,     "12s"),
+            (59_499,     "59s"),
+            (59_500,     "1m 0s"),
+            (125_000,    "2m 5s"),
+            (3_599_499,  "59m 59s"),
+            (3_599_500,  "1h 0m"),
+            (7_380_000,  "2h 3m"),
+        ];
+        for (ms, expected) in cases {
+            assert_eq!(duration(ms), expected, "{ms}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Prints a turn as text: the answer on standard output, everything else on
 //! standard error. Thinking never reaches standard output.
 
+mod activity_line;
 mod updates;
 
 use std::borrow::Cow;
@@ -14,11 +15,12 @@ use aside_core::json_text::split_within;
 use aside_core::permission_question::escape_unsafe;
 use aside_core::repetition::RepetitionGuard;
 use aside_core::terminal_text::TerminalFilter;
-use aside_front::OpenedBlock;
 use aside_front::command_result::{command_failure, command_lines, result_size};
+use aside_front::{OpenedBlock, SilenceTimer};
 use aside_session::UpdateSink;
 
 use super::wording;
+use activity_line::{Activity, ActivityLine};
 
 /// How much of a call or a result is shown on its line.
 const MAX_CALL_CHARS: usize = 100;
@@ -61,15 +63,6 @@ pub(crate) struct OutputStyle {
     pub(crate) buffers_text: bool,
 }
 
-/// What the spinner shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Activity {
-    Waiting,
-    Thinking,
-    RunningTools,
-    Writing,
-}
-
 /// A block of the current reply.
 #[derive(Debug)]
 struct ReplyBlock {
@@ -107,6 +100,7 @@ pub(crate) struct PlainOutput<O: Write, E: Write> {
     style: OutputStyle,
     activity: Activity,
     since: Instant,
+    silence: SilenceTimer,
     /// Bytes of the current thinking block, to estimate its tokens.
     thinking_bytes: u64,
     /// Detects repetition in the current thinking block; none once it has warned.
@@ -118,7 +112,7 @@ pub(crate) struct PlainOutput<O: Write, E: Write> {
     at_answer_start: bool,
     out_line: LineState,
     err_line: LineState,
-    spinner_is_drawn: bool,
+    activity_line: ActivityLine,
     spinner_frame: usize,
     out_filter: TerminalFilter,
     err_filter: TerminalFilter,
@@ -140,6 +134,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             style,
             activity: Activity::Waiting,
             since: Instant::now(),
+            silence: SilenceTimer::default(),
             thinking_bytes: 0,
             repetition_guard: None,
             blocks: BTreeMap::new(),
@@ -147,7 +142,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             at_answer_start: true,
             out_line: LineState::Ended,
             err_line: LineState::Ended,
-            spinner_is_drawn: false,
+            activity_line: ActivityLine::Hidden,
             spinner_frame: 0,
             out_filter: TerminalFilter::new(),
             err_filter: TerminalFilter::new(),
@@ -161,7 +156,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
     /// Ends open lines and flushes both streams.
     pub(crate) fn finish(mut self) -> std::io::Result<()> {
         self.resume_after_question();
-        self.clear_spinner();
+        self.clear_activity_line();
         self.end_lines();
         self.flush();
         match self.write_error {
@@ -176,7 +171,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             queued.push(line.to_owned());
             return;
         }
-        self.clear_spinner();
+        self.clear_activity_line();
         self.end_lines();
         self.flush_stdout();
         let text = if self.style.err_is_terminal {
@@ -190,7 +185,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
 
     /// Leaves the terminal to the question.
     fn pause_for_question(&mut self) {
-        self.clear_spinner();
+        self.clear_activity_line();
         self.end_lines();
         self.queued_lines.get_or_insert_default();
     }
@@ -205,12 +200,6 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         if let Err(error) = written {
             self.write_error.get_or_insert(error);
         }
-    }
-
-    fn set_activity(&mut self, activity: Activity) {
-        self.activity = activity;
-        self.since = Instant::now();
-        self.thinking_bytes = 0;
     }
 
     fn opened(&mut self, block: BlockId, opening: &OpenedBlock) {
@@ -277,7 +266,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             return;
         }
         self.at_answer_start = false;
-        self.clear_spinner();
+        self.clear_activity_line();
         if self.err_line == LineState::Open && self.style.err_is_terminal {
             let written = self.err.write_all(b"\n");
             self.check(written);
@@ -293,7 +282,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
     }
 
     fn write_thinking(&mut self, text: &str) {
-        self.clear_spinner();
+        self.clear_activity_line();
         self.end_out_line();
         self.flush_stdout();
         let text = if self.style.err_is_terminal { self.err_filter.take(text) } else { Cow::Borrowed(text) };
@@ -322,14 +311,15 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             && self.style.err_is_terminal
             && self.activity == Activity::Thinking
         {
-            let line = format!("thought for {}", self.elapsed_text());
+            let line = format!("thought for {}", self.elapsed_text(Instant::now()));
             let line = if self.style.colour { format!("\x1b[2m{line}\x1b[0m") } else { line };
-            self.clear_spinner();
+            self.clear_activity_line();
             self.end_lines();
             let written = writeln!(self.err, "{line}");
             self.check(written);
         }
         if self.err_line == LineState::Open {
+            self.clear_activity_line();
             let written = self.err.write_all(b"\n");
             self.check(written);
             self.err_line = LineState::Ended;
@@ -372,6 +362,7 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             }
         }
         if self.has_calls {
+            self.clear_activity_line();
             self.end_lines();
         }
         self.has_calls = false;
@@ -426,29 +417,6 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
             let written = self.err.write_all(b"\n");
             self.check(written);
             self.err_line = LineState::Ended;
-        }
-    }
-
-    fn elapsed_text(&self) -> String {
-        let seconds = self.since.elapsed();
-        // Less than a second is shown with a fraction, not as 0s.
-        let seconds = match seconds.as_secs() {
-            0 => format!("{:.1}s", seconds.as_secs_f64()),
-            whole => format!("{whole}s"),
-        };
-        match (self.activity, self.thinking_bytes) {
-            (Activity::Thinking, bytes) if bytes > 0 => {
-                format!("{seconds} · ~{} tokens", estimate_tokens(bytes))
-            }
-            _ => seconds,
-        }
-    }
-
-    fn clear_spinner(&mut self) {
-        if self.spinner_is_drawn {
-            self.spinner_is_drawn = false;
-            let written = self.err.write_all(b"\r\x1b[2K");
-            self.check(written);
         }
     }
 }

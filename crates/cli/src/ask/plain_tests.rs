@@ -8,7 +8,10 @@ use aside_core::wire::Decoder;
 use aside_engine::Front;
 use aside_session::UpdateFront;
 
+use std::time::Duration;
+
 use super::*;
+use aside_front::Update;
 
 /// Both streams are pipes, thinking is shown.
 const PIPES: OutputStyle = OutputStyle {
@@ -157,6 +160,65 @@ fn a_spinner_moves_while_waiting_and_is_erased() {
     assert!(err.contains(" waiting 0.0s"), "{err:?}");
     assert!(err.ends_with("\r\x1b[2Knote: one\n"), "{err:?}");
     assert!(PlainOutput::new(Vec::new(), Vec::new(), PIPES).tick_interval().is_none(), "a pipe has no spinner");
+}
+
+/// What is written on standard error of a terminal when `tick` comes these seconds after the updates.
+fn activity_after(style: OutputStyle, updates: Vec<Update>, seconds: &[u64]) -> String {
+    let mut err = Vec::new();
+    let mut plain = PlainOutput::new(Vec::new(), &mut err, style);
+    updates.into_iter().for_each(|update| plain.take(update));
+    let now = Instant::now();
+    seconds.iter().for_each(|seconds| plain.draw_activity(now + Duration::from_secs(*seconds)));
+    plain.finish().unwrap();
+    String::from_utf8(err).unwrap()
+}
+
+#[test]
+fn t18_a_silence_in_the_middle_of_a_reply_is_counted_below_its_text() {
+    let terminal = OutputStyle { out_is_terminal: true, err_is_terminal: true, ..PIPES };
+    let hidden = OutputStyle { thinking: ThinkingOutput::Hide, ..terminal };
+    let piped = OutputStyle { out_is_terminal: false, ..terminal };
+    let opened = |opening| Update::Opened { block: BlockId(0), opening };
+    let grew = |text: &str| Update::Grew { block: BlockId(0), text: text.into() };
+    let below = "\x1b7\x1b[B\r\x1b[2K";
+    #[rustfmt::skip]
+    let cases = [
+        ("in the answer",    terminal, vec![opened(OpenedBlock::Text), grew("half a li")],      "answering · nothing came for 12s", true),
+        ("between lines",    terminal, vec![opened(OpenedBlock::Text), grew("a line\n")],       "answering · nothing came for 12s", false),
+        ("in a pipe",        piped,    vec![opened(OpenedBlock::Text), grew("half a li")],      "answering · nothing came for 12s", false),
+        ("in thinking",      terminal, vec![opened(OpenedBlock::Thinking), grew("half a li")],  "thinking · nothing came for 12s",  true),
+        ("hidden thinking",  hidden,   vec![opened(OpenedBlock::Thinking), grew("half a li")],  "thinking · nothing came for 12s",  false),
+        ("before the reply", terminal, vec![Update::Sending(Box::default())],                   "waiting · nothing came for 12s",   false),
+    ];
+    for (name, style, updates, expected, is_below) in cases {
+        let err = activity_after(style, updates, &[5, 12]);
+        assert!(err.contains(expected), "{name}: {err:?}");
+        assert_eq!(err.contains(below), is_below, "{name}: {err:?}");
+        // It goes away.
+        let erased = if is_below { "\x1b7\x1b[B\r\x1b[2K\x1b8" } else { "\r\x1b[2K" };
+        assert!(err.trim_end_matches('\n').ends_with(erased) || err.contains("thought for"), "{name}: {err:?}");
+    }
+}
+
+#[test]
+fn t18_the_wait_before_a_retry_counts_down_in_one_line_that_goes_away() {
+    let retrying = || vec![Update::Retrying { after: Duration::from_secs(4), attempt: 2, why: "too busy".into() }];
+    let terminal = OutputStyle { err_is_terminal: true, ..PIPES };
+    let err = activity_after(terminal, retrying(), &[0, 1, 2, 5, 15]);
+    let lines: Vec<&str> = err.split("\r\x1b[2K").collect();
+    let expected = [
+        "trying again in 4s, attempt 2: too busy",
+        "trying again in 3s, attempt 2: too busy",
+        "trying again in 2s, attempt 2: too busy",
+        "trying again, attempt 2: too busy",
+        "waiting · nothing came for 11s",
+        "",
+    ];
+    assert_eq!(lines.len(), expected.len() + 1, "{err:?}");
+    for (line, expected) in lines.iter().skip(1).zip(expected) {
+        assert!(line.contains(expected), "{line:?} has no {expected:?}");
+    }
+    assert_eq!(activity_after(PIPES, retrying(), &[]), "too busy; trying again in 4.0 s\n");
 }
 
 #[test]

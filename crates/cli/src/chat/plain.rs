@@ -101,11 +101,17 @@ impl PromptLoop {
             self.update_layout();
             self.show()?;
             self.request_line();
-            let event = match self.remaining_answer_delay() {
+            let answer_delay = self.remaining_answer_delay();
+            let until_silence = self.plain.silence_due().map(|due| due.saturating_duration_since(Instant::now()));
+            let event = match answer_delay.into_iter().chain(until_silence).min() {
                 Some(left) => match inbox.recv_timeout(left) {
                     Ok(event) => Ok(event),
                     Err(mpsc::RecvTimeoutError::Timeout) => {
-                        self.discard_typed();
+                        if answer_delay.is_some() {
+                            self.discard_typed();
+                        }
+                        self.plain.set_now(Instant::now());
+                        self.plain.say_silence();
                         continue;
                     }
                     Err(mpsc::RecvTimeoutError::Disconnected) => Err(mpsc::RecvError),

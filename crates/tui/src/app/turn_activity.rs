@@ -1,12 +1,15 @@
 //! What the running turn is doing, and the line above the input that says so.
 
+use std::time::Duration;
+
 use aside_core::block::Time;
 use aside_core::terminal_text::terminal_safe_line;
 
 use super::App;
 use crate::text::width_of;
 use crate::text::wrap::{ellipsize, first_that_fits};
-use crate::transcript::thinking::duration;
+use aside_front::LONG_SILENCE;
+use aside_front::wording::{self, duration};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TurnState {
@@ -59,8 +62,6 @@ pub(super) enum UserCommand {
     Compact,
 }
 
-/// From here on the user is told that the provider sends nothing.
-const SILENCE_MS: u64 = 10_000;
 /// What is shown with little room while the model repeats itself.
 const ASK: &str = "repeating · Alt+Enter answers";
 /// With less room, a retry is shown without its reason.
@@ -120,11 +121,8 @@ impl App {
 
     /// The wait counts down; the reason comes last, because it may be long.
     fn retry_text(&self, at: Option<Time>, attempt: u32, why: &str) -> String {
-        let left = at.zip(self.now).map_or(0, |(at, now)| at.0.saturating_sub(now.0).div_ceil(1000));
-        match left {
-            0 => format!("trying again, attempt {attempt}: {why}"),
-            left => format!("trying again in {left}s, attempt {attempt}: {why}"),
-        }
+        let left = at.zip(self.now).map_or(0, |(at, now)| at.0.saturating_sub(now.0));
+        wording::retrying(Duration::from_millis(left), attempt, why)
     }
 
     /// How long the provider has sent nothing, once that is long.
@@ -137,7 +135,8 @@ impl App {
             | TurnActivity::Retrying { .. } => false,
         };
         let silent = self.heard_at.zip(self.now).map(|(heard, now)| now.0.saturating_sub(heard.0))?;
-        let is_long = waits && silent >= SILENCE_MS && !self.permission_prompt.is_waiting();
-        is_long.then(|| format!("nothing came for {}", duration(silent)))
+        let silent = Duration::from_millis(silent);
+        let is_long = waits && silent >= LONG_SILENCE && !self.permission_prompt.is_waiting();
+        is_long.then(|| wording::silence(silent))
     }
 }

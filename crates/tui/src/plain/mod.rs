@@ -11,7 +11,7 @@ mod wording;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aside_core::block::ToolResult;
 use aside_core::counted::counted;
@@ -22,12 +22,13 @@ use aside_core::settings::ThinkingDisplay;
 use aside_core::turn::TurnEnd;
 
 use crate::app::undone_message;
-use crate::transcript::thinking::duration;
 use crate::transcript::{notice_text, turn_end_notice};
+use aside_front::wording::{duration, silence};
 use aside_front::{
     Command, CommandOutput, OwnCommand, PendingQuestion, QuestionId, Sending, Status, SteeringError, USER_CALL_PREFIX,
     Update,
 };
+use aside_front::{LONG_SILENCE, SilenceTimer};
 use output::{LineOutput, OutputSection};
 use streaming_block::StreamingBlock;
 
@@ -64,6 +65,9 @@ pub struct PlainSession {
     /// How many lines of each running command were printed.
     live_lines: HashMap<String, u64>,
     own_commands: Vec<OwnCommand>,
+    silence: SilenceTimer,
+    /// The next length of the silence that is worth a line.
+    next_silence: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +123,8 @@ impl PlainSession {
             outcome: SessionOutcome::default(),
             live_lines: HashMap::new(),
             own_commands: Vec::new(),
+            silence: SilenceTimer::default(),
+            next_silence: LONG_SILENCE,
         };
         let model = plain.status.model.clone();
         plain.output.line(&format!("Model: {model}"));
@@ -184,7 +190,29 @@ impl PlainSession {
         }
     }
 
+    /// When `say_silence` has something to say, unless the provider sends something before.
+    pub fn silence_due(&self) -> Option<Instant> {
+        self.silence.began_at().and_then(|began| began.checked_add(self.next_silence))
+    }
+
+    /// Says how long the provider has sent nothing. The pauses between the lines grow, since printed lines stay.
+    pub fn say_silence(&mut self) {
+        if let Some(lasted) = self.silence.long_silence(self.now).filter(|lasted| *lasted >= self.next_silence) {
+            self.next_silence = lasted.saturating_mul(2);
+            let stop = match self.source {
+                InputSource::Terminal => "; Ctrl+C stops",
+                InputSource::Pipe => "",
+            };
+            self.output.line_in_section(&format!("Note: {}{stop}", silence(lasted)));
+        }
+    }
+
     pub fn apply_update(&mut self, update: Update) -> Vec<Command> {
+        let began = self.silence.began_at();
+        self.silence.on_update(&update, self.now);
+        if self.silence.began_at() != began {
+            self.next_silence = LONG_SILENCE;
+        }
         match update {
             Update::Opened { block, opening } => self.opened(block, &opening),
             Update::Grew { block, text } => self.grew(block, &text),

@@ -95,6 +95,11 @@ impl LineOutput {
     /// Writes a line, or several, of our own.
     pub(super) fn line(&mut self, text: &str) {
         self.end();
+        self.line_in_section(text);
+    }
+
+    /// Writes a line of our own, after which the streamed text goes on. An unfinished word stays held back.
+    pub(super) fn line_in_section(&mut self, text: &str) {
         self.start_line();
         self.out.push_str(terminal_safe(text).trim_end());
         self.out.push('\n');

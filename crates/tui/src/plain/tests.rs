@@ -448,6 +448,40 @@ fn repetitive_thinking_is_reported_once_and_an_answer_can_be_requested() {
     assert_eq!(session.sent, [Command::AnswerNow]);
 }
 
+#[test]
+fn t18_a_silent_provider_is_reported_in_lines_that_become_rarer() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    let start = session.plain.now;
+    let at = |session: &mut TestSession, seconds| {
+        session.plain.set_now(start + Duration::from_secs(seconds));
+        session.plain.say_silence();
+        session.take();
+    };
+    session.line("go");
+    session.update([Update::Sending(Box::default())]);
+    at(&mut session, 9);
+    assert_eq!(session.plain.silence_due(), Some(start + Duration::from_secs(10)));
+    at(&mut session, 10);
+    session.update([open(0, OpenedBlock::Text), grow(0, "One, tw")]);
+    assert_eq!(session.plain.silence_due(), Some(start + Duration::from_secs(20)), "something came");
+    for seconds in [20, 21, 29, 30, 31, 50] {
+        at(&mut session, seconds);
+    }
+    session.update([grow(0, "o, three"), close(0, text_block("One, two, three"))]);
+    session.update([Update::ReplyEnded(ReplyEnd { ending: Ending::Stop, error: None })]);
+    assert_eq!(session.plain.silence_due(), None);
+    at(&mut session, 500);
+    session.check(&expect![[r#"
+        Note: nothing came for 10s; Ctrl+C stops
+        Answer:
+        One, 
+        Note: nothing came for 10s; Ctrl+C stops
+        Note: nothing came for 20s; Ctrl+C stops
+        Note: nothing came for 40s; Ctrl+C stops
+        two, three
+    "#]]);
+}
+
 fn live(call: &str, tail: &str, n_lines: u64) -> Update {
     Update::ToolOutput { call: call.into(), tail: tail.into(), n_lines }
 }

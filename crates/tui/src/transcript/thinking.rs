@@ -18,6 +18,7 @@ use crate::text::{
 use crate::token_estimate::format_count;
 use aside_front::StreamedTokens;
 use aside_front::thinking_title::{self, TitleReader, first_words};
+use aside_front::wording::duration;
 
 /// Rows shown of running thinking in the `live` view.
 pub const TAIL_ROWS: usize = 8;
@@ -495,16 +496,6 @@ fn elapsed(began: Time, now: Option<Time>) -> Option<u64> {
     now.map(|now| now.0.saturating_sub(began.0))
 }
 
-/// Formats a duration: `0.4s`, `12s`, `2m 5s`, `1h 2m`.
-pub fn duration(ms: u64) -> String {
-    match ms {
-        0..=949 => format!("0.{}s", (ms + 50) / 100),
-        950..=59_499 => format!("{}s", (ms + 500) / 1000),
-        59_500..=3_599_499 => format!("{}m {}s", (ms + 500) / 60_000, (ms + 500) / 1000 % 60),
-        _ => format!("{}h {}m", (ms + 500) / 3_600_000, (ms + 500) / 60_000 % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -525,25 +516,5 @@ mod tests {
         let mut none = LazyText::default();
         none.push(&before);
         assert_eq!(ThinkingBlock::finished(none, None, 0).first_title(), None);
-    }
-
-    #[test]
-    fn t2_a_duration_is_short_and_never_shows_zero_hours() {
-        #[rustfmt::skip]
-        let cases = [
-            (50,         "0.1s"),
-            (949,        "0.9s"),
-            (950,        "1s"),
-            (12_400,     "12s"),
-            (59_499,     "59s"),
-            (59_500,     "1m 0s"),
-            (125_000,    "2m 5s"),
-            (3_599_499,  "59m 59s"),
-            (3_599_500,  "1h 0m"),
-            (7_380_000,  "2h 3m"),
-        ];
-        for (ms, expected) in cases {
-            assert_eq!(duration(ms), expected, "{ms}");
-        }
     }
 }

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::diff;
 use super::partial_arguments::{LineChange, PartialArguments};
 use super::plain_text::{Extent, PlainText, PlainTextKind};
-use super::thinking::duration;
 use super::{HintKeys, RenderContext};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::wrap::ellipsize;
@@ -17,6 +16,7 @@ use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, Text
 use aside_front::command_result::{command_lines, result_size, without_status};
 use aside_front::diff_lines::changed;
 use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS, is_created_file, is_stopped_command};
+use aside_front::wording::duration;
 
 /// Lines shown of a command that runs or has succeeded.
 const COMMAND_LINES: usize = 5;

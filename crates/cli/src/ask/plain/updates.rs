@@ -1,21 +1,21 @@
-//! What plain output makes of each update, and its spinner.
+//! What plain output makes of each update.
 
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aside_front::Update;
 use aside_session::UpdateSink;
 
-use super::{Activity, LineState, PlainOutput};
+use super::PlainOutput;
+use super::activity_line::Activity;
 use crate::ask::wording;
 
 /// How often the spinner moves.
 const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 
-const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-
 impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
     fn take(&mut self, update: Update) {
+        self.silence.on_update(&update, Instant::now());
         match update {
             Update::Grew { block, text } => self.grew(block, &text),
             Update::Opened { block, opening } => self.opened(block, &opening),
@@ -33,6 +33,11 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
                     }
                 }
                 self.set_activity(Activity::Waiting);
+            }
+            // It counts down, and goes away.
+            Update::Retrying { after, attempt, why } if self.style.err_is_terminal => {
+                let now = Instant::now();
+                self.set_activity(Activity::Retrying { at: now.checked_add(after).unwrap_or(now), attempt, why });
             }
             Update::Retrying { after, why, .. } => {
                 self.print_line(&format!("{why}; trying again in {:.1} s", after.as_secs_f64()));
@@ -81,26 +86,7 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
         self.style.err_is_terminal.then_some(SPINNER_INTERVAL)
     }
 
-    /// Draws the spinner while nothing else is printed.
     fn tick(&mut self) {
-        if self.queued_lines.is_some() {
-            return;
-        }
-        if self.out_line == LineState::Open || self.err_line == LineState::Open {
-            return;
-        }
-        let what = match self.activity {
-            Activity::Waiting => "waiting",
-            Activity::Thinking => "thinking",
-            Activity::RunningTools => "running tools",
-            Activity::Writing if self.style.buffers_text => "answering",
-            Activity::Writing => return,
-        };
-        self.spinner_frame = (self.spinner_frame + 1) % SPINNER.len();
-        let sign = SPINNER.get(self.spinner_frame).copied().unwrap_or("");
-        let written =
-            write!(self.err, "\r\x1b[2K{sign} {what} {}", self.elapsed_text()).and_then(|()| self.err.flush());
-        self.spinner_is_drawn = true;
-        self.check(written);
+        self.draw_activity(Instant::now());
     }
 }
