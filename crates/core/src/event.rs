@@ -320,6 +320,8 @@ pub struct ProviderError {
     pub status: Option<u16>,
     /// Whether the words say that the conversation does not fit into the model's window.
     pub overflow: ContextOverflow,
+    /// Whether the words say that the account has no credit left.
+    pub lacks_credit: bool,
 }
 
 /// Whether a conversation fits into the model's window, and whether compaction can still help.
@@ -345,6 +347,11 @@ impl ProviderError {
         self.words.as_deref().unwrap_or(&self.message)
     }
 
+    /// The same, and the machine-readable code.
+    pub fn words_and_code(&self) -> String {
+        format!("{} {}", self.all_words(), self.code.as_deref().unwrap_or_default())
+    }
+
     /// Sets everything that was said, if it is more than the message.
     #[must_use]
     pub fn with_words(mut self, words: impl Into<Option<String>>) -> ProviderError {
@@ -363,6 +370,13 @@ impl ProviderError {
     #[must_use]
     pub fn with_overflow(mut self, overflow: ContextOverflow) -> ProviderError {
         self.overflow = overflow;
+        self
+    }
+
+    /// Says whether the account has no credit left.
+    #[must_use]
+    pub fn with_lacks_credit(mut self, lacks_credit: bool) -> ProviderError {
+        self.lacks_credit = lacks_credit;
         self
     }
 

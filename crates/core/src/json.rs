@@ -194,7 +194,7 @@ impl UsageView {
 
 impl<'a> ErrorView<'a> {
     fn of(error: &'a ProviderError) -> ErrorView<'a> {
-        let ProviderError { message, words, code, status, overflow: _ } = error;
+        let ProviderError { message, words, code, status, overflow: _, lacks_credit: _ } = error;
         ErrorView { message, words: words.as_deref(), code: code.as_deref(), status: *status }
     }
 }

@@ -252,7 +252,7 @@ struct ErrorMembers {
 
 impl ErrorMembers {
     fn of(error: &ProviderError) -> ErrorMembers {
-        let ProviderError { message, words, code, status, overflow: _ } = error.clone();
+        let ProviderError { message, words, code, status, overflow: _, lacks_credit: _ } = error.clone();
         ErrorMembers { message, words, code, status }
     }
 

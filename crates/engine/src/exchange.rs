@@ -18,6 +18,7 @@ use crate::http::{CallError, Http, HttpRefusal, HttpReply, InvalidCall, Prepared
 use crate::redact::Redactor;
 use crate::retry::{self, Retry};
 pub use outcome::{ExchangeError, ExchangeOutcome, ProviderRefusal};
+pub(crate) use refusal::pause_in_body;
 pub use refusal::read_refusal;
 use reply_reader::ReplyReader;
 use request::ReplyPhase;
@@ -129,6 +130,8 @@ impl Exchange {
             CallError::Refused(response) => {
                 let refusal = self.parse_refusal(*response, request);
                 let retry = match &refusal.response {
+                    // No repair and no wait helps an account without credit.
+                    _ if refusal.error.lacks_credit => Retry::Never,
                     // A refusal that can be repaired would only be refused again.
                     Some(response) if !repair_loop.is_about_thinking(&refusal.error, refusable) => {
                         retry::after_refusal(response, attempt)
@@ -142,6 +145,9 @@ impl Exchange {
 
     fn parse_refusal(&self, response: HttpRefusal, request: &ExchangeRequest<'_>) -> ProviderRefusal {
         let error = read_refusal(self.decoder(request), &response);
+        // Some providers use the same words for a rate limit, and then say how long to wait.
+        let lacks_credit = response.retry_after.is_none() && self.dialects.lacks_credit(&error.words_and_code());
+        let error = error.with_lacks_credit(lacks_credit);
         ProviderRefusal { error: self.redactor.error(error), response: Some(response) }
     }
 

@@ -14,6 +14,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use reqwest::{Client, Response, Url};
 
 use crate::connection_failure::{self, SystemResolver};
+use crate::exchange::pause_in_body;
 use crate::joined_bytes::JoinedBytes;
 
 /// How much of a refusal's body is read.
@@ -445,7 +446,9 @@ async fn refusal(mut response: Response, max_time: Duration) -> HttpRefusal {
     };
     // A partial body is good enough for an error message.
     let _too_slow = tokio::time::timeout(max_time, read).await;
-    HttpRefusal { status, retry_after: millis.map(Duration::from_millis).or(seconds), should_retry, body, content_type }
+    let in_headers = millis.map(Duration::from_millis).or(seconds);
+    let retry_after = in_headers.or_else(|| pause_in_body(&body));
+    HttpRefusal { status, retry_after, should_retry, body, content_type }
 }
 
 fn headers(pairs: &[(String, String)]) -> Result<HeaderMap, InvalidCall> {

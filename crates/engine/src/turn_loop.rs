@@ -136,8 +136,7 @@ impl Session {
     }
 
     fn is_too_long(&self, error: &ProviderError) -> bool {
-        let code = error.code.as_deref().unwrap_or_default();
-        self.dialects.is_too_long(&format!("{} {code}", error.all_words()))
+        self.dialects.is_too_long(&error.words_and_code())
     }
 
     /// A refusal, with what a front end needs to tell the user what to do.
@@ -294,7 +293,7 @@ impl Session {
                 self.learned_repairs.learn(&key, applied.clone());
             }
         }
-        let ExchangeOutcome { result, reply, tokens, repairs } = outcome;
+        let ExchangeOutcome { result, mut reply, tokens, repairs } = outcome;
         self.totals.requests = self.totals.requests.saturating_add(1 + repairs.len() as u64);
         self.totals.repairs = self.totals.repairs.saturating_add(repairs.len() as u64);
         if result.is_ok() || !reply.blocks.is_empty() {
@@ -305,6 +304,9 @@ impl Session {
         let Err(error) = result else {
             let protocol = self.endpoint.dialect.protocol;
             self.calibration.record_reply(self.calibration_key(), tokens, protocol, &reply.usage);
+            if let Some(error) = &mut reply.end.error {
+                error.lacks_credit = self.dialects.lacks_credit(&error.words_and_code());
+            }
             return Input::Replied(reply);
         };
         match error {

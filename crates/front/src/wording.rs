@@ -5,7 +5,7 @@ use std::time::Duration;
 use aside_core::compaction::CompactionTrigger;
 use aside_core::connection_failure::ConnectionFailure;
 use aside_core::counted::counted;
-use aside_core::event::ContextOverflow;
+use aside_core::event::{ContextOverflow, ProviderError};
 use aside_core::turn::{Declined, TurnEnd, TurnNotice};
 
 /// Shown for a reply that contains only thinking. Requirement T6 specifies the wording.
@@ -224,7 +224,7 @@ fn command_line_hint(end: &TurnEnd) -> Option<&'static str> {
         TurnEnd::CutOff => "what came is above; ask again",
         TurnEnd::Oversized { .. } => "what came is kept; raise it with --set reply.maxBytes=N, 0 for no limit",
         TurnEnd::Failed(error) => match error.overflow {
-            ContextOverflow::None => hint_for_status(error.status),
+            ContextOverflow::None => hint_for_status(hinted_status(error)),
             ContextOverflow::Final | ContextOverflow::CompactionFailed => TOO_LONG,
         },
         TurnEnd::OutOfSteps(_) | TurnEnd::OutOfMoney { .. } => CONTINUE,
@@ -239,7 +239,7 @@ fn slash_command_hint(end: &TurnEnd) -> Option<&'static str> {
         | TurnEnd::Unreachable(_) => return None,
         TurnEnd::Declined(_) => "put it differently, or ask another /model",
         TurnEnd::Failed(error) => match error.overflow {
-            ContextOverflow::None => screen_hint_for_status(error.status),
+            ContextOverflow::None => screen_hint_for_status(hinted_status(error)),
             ContextOverflow::Final => SCREEN_TOO_LONG,
             ContextOverflow::CompactionFailed => SCREEN_COMPACT_AGAIN,
         },
@@ -267,7 +267,7 @@ fn screen_hint_for_status(status: Option<u16>) -> &'static str {
 fn menu_hint(end: &TurnEnd) -> Option<&'static str> {
     match end {
         TurnEnd::Failed(error) => Some(match error.overflow {
-            ContextOverflow::None => menu_hint_for_status(error.status),
+            ContextOverflow::None => menu_hint_for_status(hinted_status(error)),
             ContextOverflow::Final => MENU_TOO_LONG,
             ContextOverflow::CompactionFailed => MENU_COMPACT_AGAIN,
         }),
@@ -295,6 +295,11 @@ fn menu_hint_for_status(status: Option<u16>) -> &'static str {
         Some(status) if status >= 500 => "the fault is the provider's; send /retry later, or choose another model",
         _ => "send /retry, or choose another model",
     }
+}
+
+/// The status that the hint is about. Not every provider uses 402 for an account without credit.
+fn hinted_status(error: &ProviderError) -> Option<u16> {
+    if error.lacks_credit { Some(402) } else { error.status }
 }
 
 fn hint_for_status(status: Option<u16>) -> &'static str {

@@ -328,6 +328,8 @@ pub(super) struct ErrorCatalogue {
     pub(super) refusals: Vec<RefusalRow>,
     /// Parts of messages about conversations that do not fit into the window.
     pub(super) too_long: Vec<String>,
+    /// Parts of messages about accounts that have no credit left.
+    pub(super) no_credit: Vec<String>,
     /// Parts of messages that are not about thinking, whatever keys they name.
     pub(super) unrelated: Vec<String>,
 }
@@ -399,6 +401,8 @@ pub(super) struct ErrorsFile {
     #[serde(default)]
     too_long: Vec<String>,
     #[serde(default)]
+    no_credit: Vec<String>,
+    #[serde(default)]
     unrelated: Vec<String>,
     #[serde(default)]
     error: Vec<ErrorTable>,
@@ -449,6 +453,7 @@ impl ErrorsFile {
     /// Replaces rows with a known id in place, and puts new rows first.
     pub(super) fn merge_into(self, known: &mut ErrorCatalogue) {
         known.too_long.extend(self.too_long);
+        known.no_credit.extend(self.no_credit);
         known.unrelated.extend(self.unrelated);
         let mut new = Vec::new();
         for table in self.error {

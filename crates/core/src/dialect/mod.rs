@@ -272,10 +272,16 @@ impl Dialects {
         contains_any(&normalized_error(message), &self.catalogue.too_long)
     }
 
+    /// Whether an error message says that the account has no credit left.
+    pub fn lacks_credit(&self, message: &str) -> bool {
+        contains_any(&normalized_error(message), &self.catalogue.no_credit)
+    }
+
     /// Whether an error message is not about thinking, whatever keys it names.
     pub(crate) fn is_unrelated(&self, message: &str) -> bool {
         let message = normalized_error(message);
-        contains_any(&message, &self.catalogue.too_long) || contains_any(&message, &self.catalogue.unrelated)
+        let ErrorCatalogue { too_long, no_credit, unrelated, .. } = &*self.catalogue;
+        [too_long, no_credit, unrelated].iter().any(|texts| contains_any(&message, texts))
     }
 
     /// Whether a program sent this in place of a signature or an encrypted payload

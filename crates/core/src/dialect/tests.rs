@@ -147,3 +147,28 @@ fn access_is_inherited_except_the_default_model_and_order() {
     assert_eq!(Auth::Bearer.header("k"), ("authorization".to_owned(), "Bearer k".to_owned()));
     assert_eq!(Auth::ApiKey.header("k"), ("api-key".to_owned(), "k".to_owned()));
 }
+
+#[test]
+fn t18_an_account_without_credit_is_recognised_by_its_words_and_a_rate_limit_is_not() {
+    let dialects = Dialects::builtin().unwrap();
+    #[rustfmt::skip]
+    let cases = [
+        ("You exceeded your current quota, please check your plan and billing details",  true),
+        ("org exceeded current quota exceeded_current_quota_error",                       true),
+        ("Denied insufficient_quota",                                                     true),
+        ("Your credit balance is too low to access the API",                              true),
+        ("Insufficient Balance",                                                          true),
+        ("suspended due to insufficient balance, please recharge",                        true),
+        ("This request requires more credits, or fewer max_tokens",                       true),
+        ("used all available credits or reached its monthly spending limit",              true),
+        ("Access denied, please make sure your account is in good standing Arrearage",     true),
+        ("Rate limit reached for requests per minute",                                    false),
+        ("Resource has been exhausted (e.g. check quota)",                                false),
+        ("Quota exceeded for metric requests, limit: 5; retry in 7s",                     false),
+        ("Overloaded",                                                                    false),
+        ("`reasoning_content` must be passed back",                                       false),
+    ];
+    for (words, expected) in cases {
+        assert_eq!(dialects.lacks_credit(words), expected, "{words}");
+    }
+}

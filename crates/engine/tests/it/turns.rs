@@ -94,6 +94,36 @@ async fn overload_and_server_errors_are_retried_before_the_first_byte() {
     }
 }
 
+/// Some providers say with a 429 that an account has no credit. Others use the same words for a rate limit.
+#[tokio::test]
+async fn t18_an_account_without_credit_is_not_asked_again_and_a_rate_limit_in_the_same_words_is() {
+    let quota = r#"{"error":{"message":"You exceeded your current quota, please check your plan.","code":"insufficient_quota"}}"#;
+    let by_code = r#"{"error":{"message":"Denied","code":"insufficient_quota"}}"#;
+    let delay =
+        r#"{"error":{"code":429,"message":"You exceeded your current quota.","details":[{"retryDelay":"0.005s"}]}}"#;
+    let low = r#"{"error":{"message":"Your credit balance is too low."}}"#;
+    let busy = r#"{"error":{"message":"Rate limit reached."}}"#;
+    #[rustfmt::skip]
+    let cases = [
+        ("no credit",             "429 Too Many Requests", "",                           quota,   false, true),
+        ("only the code",         "429 Too Many Requests", "",                           by_code, false, true),
+        ("another status",        "400 Bad Request",       "",                           low,     false, true),
+        ("asked to retry",        "429 Too Many Requests", "x-should-retry: true\r\n",   quota,   false, true),
+        ("a pause in the header", "429 Too Many Requests", "retry-after-ms: 5\r\n",      quota,   true,  false),
+        ("a pause in the body",   "429 Too Many Requests", "",                           delay,   true,  false),
+        ("a rate limit",          "429 Too Many Requests", "retry-after-ms: 5\r\n",      busy,    true,  false),
+    ];
+    for (name, status, headers, body, is_retried, lacks_credit) in cases {
+        let refusals = std::iter::repeat_n(answer(status, headers, body), 4).collect();
+        let server = ScriptedServer::start(refusals).await;
+        let mut session = session(&server.url, "deepseek", MODEL);
+        let (end, recorded) = send(&mut session, "hi").await;
+        let TurnEnd::Failed(error) = end else { panic!("{name}: {end:?}") };
+        assert_eq!(error.lacks_credit, lacks_credit, "{name}: {:?}", recorded.lines);
+        assert_eq!(server.requests().len(), if is_retried { 4 } else { 1 }, "{name}: {:?}", recorded.lines);
+    }
+}
+
 #[tokio::test]
 async fn a_request_is_not_retried_after_something_was_shown() {
     let cut =

@@ -36,6 +36,18 @@ fn t18_a_failure_that_asking_again_does_not_cure_is_not_retried_first() {
 }
 
 #[test]
+fn t18_an_account_without_credit_gets_the_same_hint_whatever_the_status() {
+    let quota = ProviderError::new("You exceeded your current quota").with_status(429);
+    let limit = TurnEnd::Failed(quota.clone());
+    let no_credit = TurnEnd::Failed(quota.with_lacks_credit(true));
+    let by_status = TurnEnd::Failed(ProviderError::new("Insufficient Balance").with_status(402));
+    for style in [HintStyle::CommandLine, HintStyle::SlashCommands, HintStyle::Menus] {
+        assert_eq!(hint(&no_credit, style), hint(&by_status, style));
+        assert_ne!(hint(&limit, style), hint(&by_status, style));
+    }
+}
+
+#[test]
 fn t18_after_the_engine_has_compacted_the_hint_names_what_still_helps() {
     let failed = |overflow| TurnEnd::Failed(ProviderError::new("prompt is too long").with_overflow(overflow));
     let too_long = failed(ContextOverflow::Final);
