@@ -4,6 +4,8 @@
 //! without an allocation. They carry no time; the caller that reads the bytes
 //! knows it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::block::SealKind;
 use crate::json_text::JsonText;
 
@@ -325,7 +327,8 @@ pub struct ProviderError {
 }
 
 /// Whether a conversation fits into the model's window, and whether compaction can still help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ContextOverflow {
     /// Nothing says that it does not fit.
     #[default]

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::message::{Message, Role};
+use crate::turn::TurnEnd;
 
 /// A position in the log. It never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,6 +104,15 @@ impl History {
         self.head = Some(last);
         self.version += 1;
         Some(last)
+    }
+
+    /// Notes with the last message of the branch how its turn ended.
+    pub fn end_turn(&mut self, end: &TurnEnd) {
+        let last = self.head.and_then(|EntryId(at)| self.entries.get_mut(at));
+        if let Some(last) = last.filter(|_| end.is_kept()) {
+            Arc::make_mut(&mut last.message).set_turn_end(end);
+            self.version += 1;
+        }
     }
 
     /// The last message of the current branch. None if it is empty.

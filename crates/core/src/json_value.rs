@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use crate::block::{Block, Seal, SealKind, ThinkingSpan, ToolCall, ToolResult};
 use crate::conversation::{parse_block, parse_message, read_ending};
-use crate::event::{BlockId, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
+use crate::event::{BlockId, ContextOverflow, Ending, Note, NoteCode, ProseKind, ProviderError, ReplyEnd, Usage};
 use crate::json;
 use crate::message::Message;
 use crate::safe_json;
@@ -248,16 +248,26 @@ struct ErrorMembers {
     words: Option<String>,
     code: Option<String>,
     status: Option<u16>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    overflow: ContextOverflow,
+    #[serde(default, rename = "lacksCredit", skip_serializing_if = "is_default")]
+    lacks_credit: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl ErrorMembers {
     fn of(error: &ProviderError) -> ErrorMembers {
-        let ProviderError { message, words, code, status, overflow: _, lacks_credit: _ } = error.clone();
-        ErrorMembers { message, words, code, status }
+        let ProviderError { message, words, code, status, overflow, lacks_credit } = error.clone();
+        ErrorMembers { message, words, code, status, overflow, lacks_credit }
     }
 
     fn into_error(self) -> ProviderError {
-        ProviderError::new(self.message).with_words(self.words).with_code(self.code).with_status(self.status)
+        let ErrorMembers { message, words, code, status, overflow, lacks_credit } = self;
+        let error = ProviderError::new(message).with_words(words).with_code(code).with_status(status);
+        error.with_overflow(overflow).with_lacks_credit(lacks_credit)
     }
 }
 

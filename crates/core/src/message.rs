@@ -3,12 +3,17 @@
 use crate::block::{Block, Origin, Reply, Text, Thinking, Time};
 use crate::event::{Ending, Usage};
 use crate::extra::Extra;
+use crate::safe_json;
+use crate::turn::TurnEnd;
 
 /// The text of an answer-now message.
 const ANSWER_NOW_TEXT: &str = "Stop thinking and answer now, with what you have. Say what you are not sure of.";
 
 /// The member of a message's JSON that marks an answer-now message.
 pub const ANSWER_NOW_MEMBER: &str = "answerNow";
+
+/// The member of a message's JSON that says how the turn ended whose last message this is.
+const TURN_END_MEMBER: &str = "turnEnd";
 
 /// Who speaks in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +97,21 @@ impl Message {
     pub fn is_answer_now(&self) -> bool {
         self.role == Role::User
             && self.unknown_members.iter().any(|(name, value)| name == ANSWER_NOW_MEMBER && value == "true")
+    }
+
+    /// How the turn ended, if this was its last message and that says more than the message itself. It does not count
+    /// if the turn was continued or asked again after it.
+    pub fn turn_end(&self) -> Option<TurnEnd> {
+        let (_, json) = self.unknown_members.iter().find(|(name, _)| name == TURN_END_MEMBER)?;
+        serde_json::from_str(json).ok()
+    }
+
+    /// Notes how the turn ended whose last message this is.
+    pub fn set_turn_end(&mut self, end: &TurnEnd) {
+        self.unknown_members.retain(|(name, _)| name != TURN_END_MEMBER);
+        if end.is_kept() {
+            self.unknown_members.push((TURN_END_MEMBER.to_owned(), safe_json::to_string(end)));
+        }
     }
 
     /// Whether this user message starts a turn. A summary does not.

@@ -142,6 +142,23 @@ pub enum TurnEnd {
 }
 
 impl TurnEnd {
+    /// Whether it is kept with the last message of the turn, because the messages do not show it.
+    pub fn is_kept(&self) -> bool {
+        match self {
+            TurnEnd::Answered | TurnEnd::ThinkingOnly { .. } => false,
+            TurnEnd::Empty
+            | TurnEnd::Length
+            | TurnEnd::Declined(_)
+            | TurnEnd::CutOff
+            | TurnEnd::Oversized { .. }
+            | TurnEnd::Failed(_)
+            | TurnEnd::Unreachable(_)
+            | TurnEnd::Interrupted
+            | TurnEnd::OutOfSteps(_)
+            | TurnEnd::OutOfMoney { .. } => true,
+        }
+    }
+
     /// Whether the reply is complete, so that the user's next message can follow it in
     /// the same turn.
     pub fn leaves_room_for_more(&self) -> bool {

@@ -118,6 +118,7 @@ impl Session {
                     }
                     Action::End(end) => {
                         self.steering.give_back(turn.take_steering());
+                        self.history.end_turn(&end);
                         front.on_update(Update::Ended(&end));
                         front.flush();
                         return end;

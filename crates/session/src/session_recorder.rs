@@ -11,6 +11,7 @@ use aside_core::event::{Event, Sink};
 use aside_core::history::EntryId;
 use aside_core::message::{Message, Role};
 use aside_core::settings::{Layer, Settings};
+use aside_core::turn::TurnEnd;
 use aside_engine::{Front, Update};
 use aside_front as front;
 use aside_store::session::{NewReply, NewSession, Parent, SessionChange, title_of};
@@ -217,6 +218,13 @@ impl SessionRecorder {
         }
     }
 
+    fn end_turn(&mut self, end: &TurnEnd) {
+        // An unfinished reply stays in the journal only.
+        drop(self.reply_recorder.take());
+        let noted = self.store.end_turn(&self.write_lock, end);
+        self.check(noted);
+    }
+
     fn update_time(&mut self) {
         let now = now();
         self.now = Some(now);
@@ -260,8 +268,7 @@ impl Front for StoringFront<'_> {
                 Update::Received(_) => recorder.update_time(),
                 Update::Recorded(message) => recorder.record_message(message),
                 Update::Compacted { branch, .. } => recorder.write_compacted_branch(branch),
-                // An unfinished reply stays in the journal only.
-                Update::Ended(_) => drop(recorder.reply_recorder.take()),
+                Update::Ended(end) => recorder.end_turn(end),
                 Update::Sending { .. }
                 | Update::Retrying { .. }
                 | Update::TurnNotice(_)

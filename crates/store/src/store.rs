@@ -8,6 +8,7 @@ use aside_core::conversation::Conversation;
 use aside_core::interchange::Program;
 use aside_core::message::Message;
 use aside_core::rules::LearnedRepair;
+use aside_core::turn::TurnEnd;
 
 use crate::error::Result;
 use crate::journal::EventBatch;
@@ -65,6 +66,9 @@ pub trait Store: Send + Sync {
 
     /// Moves the head to an earlier message; later messages stay stored.
     fn set_head(&self, lock: &WriteLock, head: Option<MessageId>) -> Result<()>;
+
+    /// Notes with the head how its turn ended.
+    fn end_turn(&self, lock: &WriteLock, end: &TurnEnd) -> Result<()>;
 
     /// Begins a reply: inserts an empty message and moves the head to it.
     fn begin(&self, lock: &WriteLock, reply: &NewReply) -> Result<MessageId>;

@@ -111,6 +111,21 @@ fn a_failed_turn_is_reported_and_sets_the_exit_code() {
 }
 
 #[test]
+fn t18_a_resumed_session_says_how_its_last_turn_ended() {
+    let config = TestConfig::new("plain-resume-failed");
+    talk(&config, "hello\nsim: status 400\n");
+    let resumed = aside(&["--plain", "-c", "-m", "sim/deepseek"], b"", Some(&config)).stdout;
+    let (_, end) = resumed.split_once("You said: sim: status 400\n").unwrap_or_else(|| panic!("{resumed}"));
+    assert!(end.starts_with("the provider failed (400): "), "{resumed}");
+    // It is not sent, and the next answer takes its place.
+    let retried = aside(&["--plain", "-c", "-m", "sim/deepseek"], b"/undo\nhello again\n", Some(&config));
+    assert_eq!(retried.code, 0, "{}", retried.stdout);
+    let resumed = aside(&["--plain", "-c", "-m", "sim/deepseek"], b"", Some(&config)).stdout;
+    assert!(resumed.contains("You said: hello again\nThe answer was: "), "{resumed}");
+    assert!(!resumed.contains("failed"), "{resumed}");
+}
+
+#[test]
 fn without_a_terminal_the_screen_says_what_to_use_instead() {
     let config = TestConfig::new("plain-hint");
     let run = aside(&["-m", "sim/deepseek"], b"hello\n", Some(&config));

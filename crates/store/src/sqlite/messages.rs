@@ -4,6 +4,7 @@ use aside_core::block::{Block, Origin, Time};
 use aside_core::conversation::Conversation;
 use aside_core::message::{Message, Role};
 use aside_core::tokens::estimate;
+use aside_core::turn::TurnEnd;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
@@ -56,6 +57,20 @@ pub(super) fn set_head(db: &Connection, id: &SessionId, head: Option<MessageId>)
     }
     set_head_row(db, session, head.map(|head| head.0))?;
     touch(db, session)
+}
+
+/// Notes with the head how its turn ended.
+pub(super) fn end_turn(db: &Connection, id: &SessionId, end: &TurnEnd) -> Result<(), DbError> {
+    let session = session_row(db, id)?;
+    let Some(head) = head_of(db, session)?.filter(|_| end.is_kept()) else { return Ok(()) };
+    let extra: Option<String> =
+        db.prepare_cached("SELECT extra FROM message WHERE id = ?1")?.query_row([head], |row| row.get(0))?;
+    let mut message = Message::new(Role::User, Vec::new());
+    message.unknown_members = extra.map_or(Ok(Vec::new()), |json| serde_json::from_str(&json))?;
+    message.set_turn_end(end);
+    let extra = serde_json::to_string(&message.unknown_members)?;
+    db.prepare_cached("UPDATE message SET extra = ?2 WHERE id = ?1")?.execute(params![head, extra])?;
+    Ok(())
 }
 
 pub(super) fn import(db: &Connection, conversation: &Conversation, at: Option<Time>) -> Result<SessionId, DbError> {

@@ -29,6 +29,7 @@ use aside_core::conversation::Conversation;
 use aside_core::interchange::Program;
 use aside_core::message::Message;
 use aside_core::rules::LearnedRepair;
+use aside_core::turn::TurnEnd;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub(crate) use self::connect::open_foreign;
@@ -363,6 +364,10 @@ impl Store for SqliteStore {
 
     fn set_head(&self, lock: &WriteLock, head: Option<MessageId>) -> Result<()> {
         self.write(|db| messages::set_head(db, lock.session(), head))
+    }
+
+    fn end_turn(&self, lock: &WriteLock, end: &TurnEnd) -> Result<()> {
+        self.write(|db| messages::end_turn(db, lock.session(), end))
     }
 
     fn begin(&self, lock: &WriteLock, reply: &NewReply) -> Result<MessageId> {

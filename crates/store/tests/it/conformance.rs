@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use aside_core::block::{Block, Time};
 use aside_core::conversation::{Conversation, ToolSpec};
 use aside_core::dialect::Repair;
+use aside_core::event::ProviderError;
 use aside_core::history::History;
 use aside_core::interchange::Program;
 use aside_core::message::{Message, Role};
 use aside_core::rules::LearnedRepair;
+use aside_core::turn::TurnEnd;
 use aside_store::session::{
     BranchLength, ImportedSession, NewReply, NewSession, PageQuery, Parent, SessionChange, SessionDates, SessionFolder,
 };
@@ -445,5 +447,27 @@ fn e11_learned_repairs_are_kept_for_seven_days() {
         assert_eq!(store.learned_repairs(Time(8 * day)).unwrap(), [], "{name}");
         assert_eq!(store.forget_repairs().unwrap(), 3, "{name}");
         assert_eq!(store.learned_repairs(Time(day)).unwrap(), [], "{name}");
+    });
+}
+
+#[test]
+fn t18_how_a_turn_ended_is_kept_with_the_head_and_the_last_end_counts() {
+    each(|name, store| {
+        let mut history = History::new();
+        let failed = TurnEnd::Failed(ProviderError::new("no credit").with_status(429).with_lacks_credit(true));
+        let id = store.create(&new_session()).unwrap();
+        let lock = store.lock_session(&id).unwrap();
+        let mut odd = user("q");
+        odd.unknown_members = vec![("x".to_owned(), "1".to_owned())];
+        store.append(&lock, Parent::Head, &odd).unwrap();
+        history.append(odd);
+        for end in [TurnEnd::Interrupted, failed.clone(), TurnEnd::Answered] {
+            store.end_turn(&lock, &end).unwrap();
+            history.end_turn(&end);
+        }
+        let loaded = store.load(&id).unwrap().conversation.history;
+        assert_eq!(loaded.entries()[0].message, history.entries()[0].message, "{name}");
+        assert_eq!(loaded.entries()[0].message.turn_end(), Some(failed), "{name}");
+        assert_eq!(loaded.entries()[0].message.unknown_members.len(), 2, "{name}");
     });
 }

@@ -383,15 +383,19 @@ impl PlainSession {
         let count = messages.iter().filter(|message| message.role != Role::System).count();
         let title = self.status.title.as_ref().map(|title| format!(" \"{title}\"")).unwrap_or_default();
         self.output.line(&format!("Session{title}: {count} messages"));
-        let last = |role: Role| {
-            let is_theirs = |message: &Message| role != Role::User || message.begins_turn();
-            messages.iter().rev().find(|message| message.role == role && is_theirs(message))
-        };
-        for (role, who) in [(Role::User, "You said"), (Role::Assistant, "The answer was")] {
-            let text = last(role).map(|message| wording::text_of(message)).unwrap_or_default();
+        let begins = messages.iter().rposition(|message| message.begins_turn()).unwrap_or_default();
+        let last_turn = messages.get(begins..).unwrap_or_default();
+        let prompt = last_turn.first().filter(|message| message.begins_turn());
+        let answer = last_turn.iter().rfind(|message| message.role == Role::Assistant);
+        for (message, who) in [(prompt, "You said"), (answer, "The answer was")] {
+            let text = message.map(|message| wording::text_of(message)).unwrap_or_default();
             if !text.trim().is_empty() {
                 self.output.line(&format!("{who}: {}", text.trim()));
             }
+        }
+        let end = last_turn.last().and_then(|message| message.turn_end());
+        if let Some((_, text)) = end.as_ref().and_then(turn_end_notice) {
+            self.output.line(&text);
         }
     }
 

@@ -32,6 +32,8 @@ impl Transcript {
         let nudges: Vec<bool> = messages.iter().map(|message| message.is_answer_now()).collect();
         let mut model_before = None;
         for (at, message) in messages.iter().enumerate() {
+            let next = messages.get(at + 1);
+            let end = message.turn_end().filter(|_| next.is_none_or(|next| next.begins_turn()));
             // Before the message, so that nothing precedes it where the user goes to it.
             self.push_changed_model(messages.get(at..).unwrap_or_default(), &mut model_before);
             self.message_starts.push(self.items.len());
@@ -46,13 +48,19 @@ impl Transcript {
                     self.begin_turn();
                     self.push_user(message);
                 }
-                Role::Assistant => self.push_reply(message, nudges.get(at + 1) == Some(&true)),
+                Role::Assistant => {
+                    let shows_end = nudges.get(at + 1) != Some(&true) && end.is_none();
+                    self.push_reply(message, shows_end);
+                }
                 Role::Tool => {
                     message.blocks.iter().for_each(|block| self.push_block(block));
-                    if was_stopped(message) && messages.get(at + 1).is_none_or(|next| next.begins_turn()) {
+                    if end.is_none() && was_stopped(message) && next.is_none_or(|next| next.begins_turn()) {
                         self.push(TranscriptItem::notice(TextRole::Warning, "interrupted"));
                     }
                 }
+            }
+            if let Some((role, text)) = end.as_ref().and_then(turn_end_notice) {
+                self.push(TranscriptItem::notice(role, &text));
             }
         }
         for item in &mut self.items {
@@ -83,8 +91,8 @@ impl Transcript {
         self.push(TranscriptItem::user(&written_text(message)));
     }
 
-    /// A reply that was interrupted by answer-now continues in the next message.
-    fn push_reply(&mut self, message: &Arc<Message>, continues: bool) {
+    /// A reply that was interrupted by answer-now continues in the next message, and does not show how it ended.
+    fn push_reply(&mut self, message: &Arc<Message>, shows_end: bool) {
         self.reply_start = self.items.len();
         let only_thinking = !message.blocks.is_empty()
             && message.blocks.iter().all(|block| matches!(block, Block::Thinking(_)))
@@ -109,7 +117,7 @@ impl Transcript {
         {
             thinking.interrupt(None);
         }
-        if continues {
+        if !shows_end {
             return;
         }
         if message.interrupted {

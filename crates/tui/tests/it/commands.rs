@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use aside_core::block::{Arguments, Block, CallId, Origin, ToolCall, ToolResult};
 use aside_core::compaction::summary_message;
+use aside_core::event::ProviderError;
 use aside_core::message::{Message, Role};
 use aside_core::settings::ScreenTheme;
+use aside_core::turn::TurnEnd;
 use aside_front::slash_commands::COMMANDS;
 use aside_front::{
     Command, CommandOutput, CompletionLists, DecisionRow, MessagePart, NextRequest, ScreenSettings, Sending, Status,
@@ -301,6 +303,31 @@ fn a_restored_session_says_where_another_model_answered() {
         message(Role::Assistant, "Four.", fast),
     ]));
     let expected = "❯ one?|One.|· model: acme/fast|❯ two?|Two.|❯ three?|Three.|❯ four?|Four.";
+    assert_eq!(term.transcript().join("|"), expected);
+}
+
+#[test]
+fn t18_a_restored_session_shows_how_its_turns_ended() {
+    let failed = TurnEnd::Failed(ProviderError::new("bad request").with_status(400));
+    let message = |role: Role, text: &str, end: Option<&TurnEnd>| {
+        let mut message = Message::new(role, vec![text_block(text)]);
+        message.interrupted = end == Some(&TurnEnd::CutOff);
+        end.into_iter().for_each(|end| message.set_turn_end(end));
+        Arc::new(message)
+    };
+    let mut term = TestTerminal::new(100, 30);
+    term.update(Update::Restored(vec![
+        message(Role::User, "one?", Some(&failed)),
+        message(Role::User, "two?", Some(&TurnEnd::Interrupted)),
+        // It was asked again.
+        message(Role::User, "three?", Some(&failed)),
+        message(Role::Assistant, "Three", Some(&TurnEnd::CutOff)),
+        message(Role::User, "four?", Some(&failed)),
+    ]));
+    let error = "✗ the provider failed (400): bad request|  hint: /sent shows what was sent; /retry asks again, /undo takes the message back";
+    let cut =
+        "✗ the answer stops before the provider said that it was done|  hint: what came is kept; /retry asks again";
+    let expected = format!("❯ one?|{error}|❯ two?|! interrupted|❯ three?|Three|{cut}|❯ four?|{error}");
     assert_eq!(term.transcript().join("|"), expected);
 }
 
