@@ -16,13 +16,14 @@ fn edit(path: &str, diff: &str) -> PermissionQuestion {
 }
 
 fn text(question: &PermissionQuestion, width: usize, rows: usize) -> String {
-    let rendered = render(question, QuestionLayout { width: Some(width), rows: Some(rows) });
+    let rendered =
+        render(question, QuestionLayout { width: Some(width), rows: Some(rows), ..QuestionLayout::default() });
     rendered.lines().map(|line| line + "\n").collect()
 }
 
 fn whole_body(question: &PermissionQuestion, width: Option<usize>) -> Vec<BodyRow> {
     let lines: Vec<VisibleLine> = visible_lines(question.body(), question.content()).collect();
-    body(&lines, QuestionLayout { width, rows: None }).rows
+    body(&lines, QuestionLayout { width, rows: None, ..QuestionLayout::default() }).rows
 }
 
 #[test]
@@ -94,9 +95,12 @@ fn any_width_shows_the_whole_body() {
 
 #[test]
 fn the_coverage_of_an_answer_is_one_short_line() {
-    let rendered = |text: &str| render(&command(text), QuestionLayout { width: Some(80), rows: Some(9) });
+    let rendered = |text: &str| {
+        render(&command(text), QuestionLayout { width: Some(80), rows: Some(9), ..QuestionLayout::default() })
+    };
     assert_eq!(rendered("make").covers.as_deref(), Some("s and p: aside will not ask again about `shell:make`"));
-    let narrow = render(&command("make"), QuestionLayout { width: Some(40), rows: Some(9) });
+    let narrow =
+        render(&command("make"), QuestionLayout { width: Some(40), rows: Some(9), ..QuestionLayout::default() });
     assert_eq!(narrow.covers.as_deref(), Some("s, p: always allow `shell:make`"));
     let fake = format!("touch made; : '{}shell: git status'", " ".repeat(2000));
     assert_eq!(rendered(&fake).covers.as_deref(), Some("s, p: always allow exactly this"));

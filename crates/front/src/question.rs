@@ -16,7 +16,7 @@ pub struct PendingQuestion {
 impl PendingQuestion {
     /// The whole question as lines that are safe to print: nothing in them can hide or change what is asked.
     pub fn lines(&self) -> Vec<String> {
-        let rendered = render(&self.about, QuestionLayout { width: None, rows: None });
+        let rendered = render(&self.about, QuestionLayout::default());
         rendered.lines().chain(rendered.covers.clone()).collect()
     }
 }

@@ -83,7 +83,7 @@ impl TerminalPrompt {
             QuestionView::Part => Some(height.saturating_sub(ROWS_AROUND).max(FEWEST_ROWS)),
             QuestionView::All => None,
         };
-        QuestionLayout { width: Some(width), rows }
+        QuestionLayout { width: Some(width), rows, ..QuestionLayout::default() }
     }
 
     fn show(&self, question: &PermissionQuestion, view: QuestionView) -> std::io::Result<()> {

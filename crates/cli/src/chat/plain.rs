@@ -162,7 +162,7 @@ impl PromptLoop {
             let width = size.and_then(|size| of(size.ws_col));
             let height = size.and_then(|size| of(size.ws_row)).unwrap_or(DEFAULT_HEIGHT);
             let rows = height.saturating_sub(ROWS_AROUND).max(FEWEST_ROWS);
-            self.plain.set_layout(QuestionLayout { width, rows: Some(rows) });
+            self.plain.set_layout(QuestionLayout { width, rows: Some(rows), ..QuestionLayout::default() });
         }
     }
 

@@ -12,6 +12,8 @@ use super::{PermissionQuestion, Risk};
 pub struct QuestionLayout {
     /// Columns of the whole question.
     pub width: Option<usize>,
+    /// Columns that the front end writes before the head.
+    pub before_head: usize,
     /// Rows of the command or diff.
     pub rows: Option<usize>,
 }
@@ -75,7 +77,7 @@ impl RenderedQuestion {
 pub fn render(question: &PermissionQuestion, layout: QuestionLayout) -> RenderedQuestion {
     let subject = question.subject.split('\n').next().unwrap_or_default();
     let whole_head = format!("{}: {}", visible(&question.tool), visible(subject));
-    let head = truncated(&whole_head, layout.width);
+    let head = truncated(&whole_head, layout.width.map(|width| width.saturating_sub(layout.before_head)));
     let mut lines: Vec<VisibleLine> = Vec::new();
     // A subject that does not fit on the first line is shown in the body.
     let is_cut = head != whole_head || question.subject.contains('\n');

@@ -93,6 +93,8 @@ impl PlainSession {
             self.output.line(&format!("Not sent: {draft}"));
         }
         self.turn = PlainTurn::Stopping;
+        // The session withdraws them, and no line may answer them any more.
+        self.questions.clear();
         if self.source == InputSource::Pipe {
             // A script cannot decide what to do next.
             self.input = InputState::Ended;
@@ -249,6 +251,10 @@ impl PlainSession {
     }
 
     pub(super) fn question_asked(&mut self, question: PendingQuestion) -> Vec<Command> {
+        if self.turn == PlainTurn::Stopping {
+            // It was asked before the session knew; the stop answers it.
+            return Vec::new();
+        }
         // Nobody can answer any more.
         if matches!(self.input, InputState::Ended | InputState::Quitting) {
             let lines = wording::question(&question, self.layout);

@@ -338,6 +338,39 @@ fn t16_ctrl_c_clears_the_typed_line_first_and_leaves_only_soon_after_it_said_so(
 }
 
 #[test]
+fn t16_ctrl_c_at_a_question_stops_the_turn_and_does_not_ask_again() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    session.line("go");
+    session.update([question()]);
+    session.out.clear();
+    let commands = session.plain.interrupt("");
+    session.take();
+    assert_eq!(commands, [Command::Interrupt]);
+    session.line("y");
+    assert!(!session.sent.iter().any(|command| matches!(command, Command::Answer { .. })), "{:?}", session.sent);
+    session.update([Update::QuestionWithdrawn(QuestionId(7)), Update::TurnEnded(TurnEnd::Interrupted)]);
+    session.check(&expect![[r#"
+        Queued. It is sent when the answer is done.
+        Interrupted. What came is kept.
+        Not sent: y
+    "#]]);
+}
+
+#[test]
+fn t13_a_question_is_as_wide_as_the_terminal() {
+    let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
+    session.plain.set_layout(QuestionLayout { width: Some(40), ..QuestionLayout::default() });
+    session.line("go");
+    let Update::QuestionAsked(mut asked) = question() else { unreachable!() };
+    asked.about.preview = Some("+".to_owned() + &"x".repeat(50));
+    asked.about.subject = "y".repeat(40);
+    session.update([Update::QuestionAsked(asked)]);
+    let widths: Vec<usize> = session.out.lines().take(4).map(|line| line.chars().count()).collect();
+    let expected = [40, 38, 8, 38];
+    assert_eq!(widths, expected, "{}", session.out);
+}
+
+#[test]
 fn t16_ctrl_c_stops_a_command_that_runs_outside_a_turn() {
     let mut session = TestSession::new(ThinkingDisplay::Full, InputSource::Terminal);
     session.line("/compact");

@@ -59,10 +59,8 @@ pub(super) fn result(result: &ToolResult) -> String {
 }
 
 pub(super) fn question(question: &PendingQuestion, layout: QuestionLayout) -> Vec<String> {
-    // The prefix takes space too.
     const PREFIX: &str = "Question: ";
-    let width = layout.width.map(|width| width.saturating_sub(PREFIX.len()));
-    let rendered = render(&question.about, QuestionLayout { width, ..layout });
+    let rendered = render(&question.about, QuestionLayout { before_head: PREFIX.len(), ..layout });
     let mut lines: Vec<String> = rendered.lines().collect();
     if let Some(head) = lines.first_mut() {
         head.insert_str(0, PREFIX);

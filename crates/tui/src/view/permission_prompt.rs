@@ -50,7 +50,7 @@ pub(super) fn draw(app: &mut App, area: Rect, buffer: &mut Buffer) -> Rect {
 }
 
 fn rendered(app: &mut App, width: usize, rows: usize) -> Option<&RenderedQuestion> {
-    app.permission_prompt.rendered(QuestionLayout { width: Some(width), rows: Some(rows) })
+    app.permission_prompt.rendered(QuestionLayout { width: Some(width), rows: Some(rows), ..QuestionLayout::default() })
 }
 
 fn question_rows(rendered: &RenderedQuestion, kind: QuestionKind, answers: Vec<Row>, width: usize) -> Vec<Row> {
