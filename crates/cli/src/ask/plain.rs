@@ -421,7 +421,6 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
     }
 }
 
-/// The text on one line, shortened to `MAX_CALL_CHARS`.
 fn is_command(arguments: &str) -> bool {
     let arguments = serde_json::from_str::<serde_json::Value>(arguments).ok();
     arguments.is_some_and(|arguments| arguments.get("command").is_some_and(serde_json::Value::is_string))
@@ -447,6 +446,7 @@ fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing")
 }
 
+/// The text on one line, shortened to `MAX_CALL_CHARS`.
 fn one_line(text: &str) -> String {
     // Do not scan a long text beyond what a line can show.
     let (text, _) = split_within(text.trim_start(), 16 * MAX_CALL_CHARS);

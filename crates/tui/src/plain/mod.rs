@@ -4,6 +4,7 @@
 //! No IO: updates and typed lines in, text and commands out. It uses the same [`aside_front`] as
 //! the screen.
 
+mod command_lines;
 mod input;
 mod output;
 mod streaming_block;
@@ -13,8 +14,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aside_core::block::ToolResult;
-use aside_core::counted::counted;
 use aside_core::event::BlockId;
 use aside_core::message::{Message, Role};
 use aside_core::permission_question::QuestionLayout;
@@ -25,10 +24,10 @@ use crate::app::undone_message;
 use crate::transcript::{notice_text, turn_end_notice};
 use aside_front::wording::{duration, silence};
 use aside_front::{
-    Command, CommandOutput, OwnCommand, PendingQuestion, QuestionId, Sending, Status, SteeringError, USER_CALL_PREFIX,
-    Update,
+    Command, CommandOutput, OwnCommand, PendingQuestion, QuestionId, Sending, Status, SteeringError, Update,
 };
 use aside_front::{LONG_SILENCE, SilenceTimer};
+use command_lines::PrintedLines;
 use output::{LineOutput, OutputSection};
 use streaming_block::StreamingBlock;
 
@@ -62,8 +61,8 @@ pub struct PlainSession {
     now: Instant,
     /// Whether any turn failed or was interrupted.
     outcome: SessionOutcome,
-    /// How many lines of each running command were printed.
-    live_lines: HashMap<String, u64>,
+    /// The running commands, by the ids of their calls.
+    commands: HashMap<String, PrintedLines>,
     own_commands: Vec<OwnCommand>,
     silence: SilenceTimer,
     /// The next length of the silence that is worth a line.
@@ -121,7 +120,7 @@ impl PlainSession {
             input: InputState::Open,
             now: Instant::now(),
             outcome: SessionOutcome::default(),
-            live_lines: HashMap::new(),
+            commands: HashMap::new(),
             own_commands: Vec::new(),
             silence: SilenceTimer::default(),
             next_silence: LONG_SILENCE,
@@ -231,7 +230,7 @@ impl PlainSession {
                 self.output.line(&format!("{why}; trying again in {wait}, attempt {attempt}"));
             }
             Update::TurnNotice(written) => self.output.line(&notice_text(&written)),
-            Update::ToolStarted(call) => self.output.line(&wording::call(&call)),
+            Update::ToolStarted(call) => self.tool_started(&call),
             Update::ToolOutput { call, tail, n_lines } => self.live_output(&call, &tail, n_lines),
             Update::ToolEnded(result) => self.tool_ended(&result),
             Update::TurnEnded(end) => self.turn_ended(&end),
@@ -280,39 +279,6 @@ impl PlainSession {
     /// The user's own commands.
     pub fn set_own_commands(&mut self, commands: Vec<OwnCommand>) {
         self.own_commands = commands;
-    }
-
-    /// Prints the complete lines that a running command has written since.
-    fn live_output(&mut self, call: &str, tail: &str, n_lines: u64) {
-        let is_complete = tail.ends_with('\n');
-        let n_complete = if is_complete { n_lines } else { n_lines.saturating_sub(1) };
-        let printed = self.live_lines.entry(call.to_owned()).or_default();
-        let n_new = n_complete.saturating_sub(*printed);
-        *printed = n_complete.max(*printed);
-        let mut lines: Vec<&str> = tail.lines().collect();
-        if !is_complete {
-            lines.pop();
-        }
-        let n_shown = usize::try_from(n_new).unwrap_or(usize::MAX).min(lines.len());
-        let skipped = n_new.saturating_sub(n_shown as u64);
-        if skipped > 0 {
-            self.output.line(&format!("  … {} not shown", counted(skipped, "line")));
-        }
-        for line in lines.iter().skip(lines.len() - n_shown) {
-            self.output.line(&wording::output_line(line));
-        }
-    }
-
-    /// The user sees all output of an own command, and the result of a model's.
-    fn tool_ended(&mut self, result: &ToolResult) {
-        let printed = self.live_lines.remove(&result.id).unwrap_or_default();
-        if !result.id.starts_with(USER_CALL_PREFIX) {
-            return self.output.line(&wording::result(result));
-        }
-        let printed = usize::try_from(printed).unwrap_or(usize::MAX);
-        for line in result.content.lines().skip(printed) {
-            self.output.line(&wording::output_line(line));
-        }
     }
 
     fn sending(&mut self, sending: Sending) {

@@ -8,7 +8,7 @@ use aside_core::event::{Ending, ProseKind, ReplyEnd};
 use expect_test::{Expect, expect};
 
 use super::*;
-use aside_front::{OpenedBlock, PermissionAnswer, QuestionId, TerminalAction};
+use aside_front::{OpenedBlock, PermissionAnswer, QuestionId, TerminalAction, USER_CALL_PREFIX};
 
 struct TestSession {
     plain: PlainSession,
@@ -520,12 +520,38 @@ fn live(call: &str, tail: &str, n_lines: u64) -> Update {
 }
 
 #[test]
-fn t17_a_running_command_prints_its_complete_lines_once() {
-    let mut session = TestSession::new(ThinkingDisplay::Live, InputSource::Pipe);
-    session.update([live("c1", "one\ntw", 2), live("c1", "one\ntwo\nTool done: 9\n", 3)]);
-    session.update([live("c1", "eight\nnine\n", 9)]);
-    let lines = ["one", "two", "Tool done: 9", "… 4 lines not shown", "eight", "nine"];
-    assert_eq!(session.out, lines.map(|line| format!("  {line}\n")).concat());
+fn t17_a_slow_command_prints_the_same_first_and_last_lines_as_a_quick_one() {
+    let numbered = |from: u64, to: u64| (from..=to).map(|number| format!("{number}\n")).collect::<String>();
+    let left_out = "\n[… 90 bytes with 40 line ends left out …]\n";
+    #[rustfmt::skip]
+    let cases: [(&str, String, bool, &[Update], &str); 8] = [
+        ("no output",       "[exit code 0]".to_owned(),                            false, &[], "Tool done: no output"),
+        ("one line",        "hi\n[exit code 0]".to_owned(),                        false, &[live("c1", "hi\n", 1)], "  hi|Tool done: 1 line"),
+        ("half a line",     "hi\nyou\n[exit code 0]".to_owned(),                   false, &[live("c1", "hi\nyo", 2)], "  hi|  you|Tool done: 2 lines"),
+        ("one too many",    format!("{}[exit code 0]", numbered(1, 9)),            false, &[live("c1", &numbered(1, 2), 2), live("c1", &numbered(2, 7), 7)],
+         "  1|  2|  3|  4|  5|  6|  7|  8|  9|Tool done: 9 lines"),
+        ("many lines",      format!("{}[exit code 0]", numbered(1, 40)),           false, &[live("c1", &numbered(1, 20), 20), live("c1", &numbered(15, 35), 35)],
+         "  1|  2|  3|  … 32 lines not shown|  36|  37|  38|  39|  40|Tool done: 40 lines"),
+        ("fast at first",   format!("{}[exit code 0]", numbered(1, 40)),           false, &[live("c1", &numbered(15, 35), 35)],
+         "  1|  2|  3|  … 32 lines not shown|  36|  37|  38|  39|  40|Tool done: 40 lines"),
+        ("left out",        format!("{}{left_out}{}[exit code 0]", numbered(1, 4).trim_end(), numbered(46, 50)), false, &[],
+         "  1|  2|  3|  … 40 lines not shown|  46|  47|  48|  49|  50|Tool done: 48 lines"),
+        ("a failure",       "1\n2\n[exit code 2]".to_owned(),                      true,  &[live("c1", "1\n", 1)], "  1|  2|Tool failed: exit code 2"),
+    ];
+    for (name, content, is_error, while_running, expected) in cases {
+        for while_running in [while_running, &[]] {
+            let mut session = TestSession::new(ThinkingDisplay::Live, InputSource::Pipe);
+            let arguments = Arguments::parse(r#"{"command":"make"}"#.into());
+            let call = ToolCall::new(CallId::Given("c1".into()), "shell", arguments);
+            let (id, name_of_tool, media) = ("c1".into(), "shell".into(), Vec::new());
+            let result = ToolResult { id, name: name_of_tool, content: content.clone(), is_error, media };
+            session.update([Update::ToolStarted(Box::new(call))]);
+            session.update(while_running.iter().cloned());
+            session.update([Update::ToolEnded(Box::new(result))]);
+            let expected = format!("Tool: shell make|{expected}|");
+            assert_eq!(session.out.replace('\n', "|"), expected, "{name}, {} updates", while_running.len());
+        }
+    }
 }
 
 #[test]

@@ -36,16 +36,7 @@ pub(super) fn result(result: &ToolResult) -> String {
     let text = result.described();
     let text = text.trim();
     if result.is_error {
-        return match CallState::of_result(true, &result.content) {
-            CallState::Stopped => format!("Tool stopped: {text}"),
-            CallState::Denied | CallState::NotRun => format!("Tool not run: {text}"),
-            CallState::Failed
-            | CallState::Streaming
-            | CallState::Waiting
-            | CallState::Asked
-            | CallState::Running
-            | CallState::Done => format!("Tool failed: {text}"),
-        };
+        return failure(result, text);
     }
     match text.lines().count() {
         0 => "Tool done: nothing came back".to_owned(),
@@ -55,6 +46,20 @@ pub(super) fn result(result: &ToolResult) -> String {
         }
         1 => format!("Tool done: {}", one_line(text)),
         lines => format!("Tool done: {lines} lines"),
+    }
+}
+
+/// A call that did not do what it should, and why.
+pub(super) fn failure(result: &ToolResult, why: &str) -> String {
+    match CallState::of_result(true, &result.content) {
+        CallState::Stopped => format!("Tool stopped: {why}"),
+        CallState::Denied | CallState::NotRun => format!("Tool not run: {why}"),
+        CallState::Failed
+        | CallState::Streaming
+        | CallState::Waiting
+        | CallState::Asked
+        | CallState::Running
+        | CallState::Done => format!("Tool failed: {why}"),
     }
 }
 

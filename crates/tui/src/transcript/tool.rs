@@ -443,6 +443,11 @@ impl ToolBlock {
     }
 }
 
+/// Whether a call with these arguments runs a command.
+pub(crate) fn runs_command(arguments: &str) -> bool {
+    purpose(arguments) == ToolPurpose::Command
+}
+
 fn purpose(arguments: &str) -> ToolPurpose {
     let Ok(value) = serde_json::from_str::<Value>(arguments) else { return ToolPurpose::Other };
     let text = |name: &str| value.get(name).and_then(Value::as_str);
