@@ -10,6 +10,9 @@ use crate::providers::Providers;
 /// How many models are suggested for a name that no provider has.
 const SUGGESTIONS: usize = 3;
 
+/// Fewer letters are not searched in the names of models.
+const LEAST_PART: usize = 3;
+
 /// A longer name is not compared with others.
 const MAX_COMPARED: usize = 100;
 
@@ -43,12 +46,27 @@ impl Providers<'_> {
 
     /// The error for a name that is neither a provider's nor a model's.
     pub(crate) fn unknown_model(&self, name: &str) -> HintedError {
+        if let Some(id) = self.provider_named(name) {
+            return self.missing_model(name, &id);
+        }
         let alike = self.suggestions(name);
         let what = format!("`{name}` names no provider, and no provider is known to have such a model");
         match alike.as_slice() {
             [] => self.unknown_provider(name),
             alike => HintedError::new(what).hint(format!("did you mean {}?", alike.join(", "))),
         }
+    }
+
+    /// The provider with this name, whatever its case.
+    fn provider_named(&self, name: &str) -> Option<String> {
+        let wanted = name.trim_end_matches('/');
+        self.provider_names().find(|id| id.eq_ignore_ascii_case(wanted)).map(str::to_owned)
+    }
+
+    /// The names of all providers, the user's own first.
+    fn provider_names(&self) -> impl Iterator<Item = &str> {
+        let own = self.tables.iter().map(|table| table.name.as_str());
+        own.chain(self.dialects.iter().map(|dialect| dialect.id.as_str())).chain([SIMULATOR])
     }
 
     /// Providers with similar names, the most similar first.
@@ -58,13 +76,12 @@ impl Providers<'_> {
             return Vec::new();
         }
         let bound = (wanted.chars().count() / 3).clamp(1, 3);
-        let own = self.tables.iter().map(|table| table.name.as_str());
-        let known = self.dialects.iter().map(|dialect| dialect.id.as_str()).chain([SIMULATOR]);
         let distance = |id: &str| match id.starts_with(&wanted) {
             true => Some(0),
             false => edit_distance(&id.to_lowercase(), &wanted, bound),
         };
-        let mut alike: Vec<(usize, &str)> = own.chain(known).filter_map(|id| Some((distance(id)?, id))).collect();
+        let others = self.provider_names().filter(|id| *id != name);
+        let mut alike: Vec<(usize, &str)> = others.filter_map(|id| Some((distance(id)?, id))).collect();
         alike.sort();
         alike.dedup();
         alike.into_iter().take(SUGGESTIONS).map(|(_, id)| id.to_owned()).collect()
@@ -78,22 +95,35 @@ impl Providers<'_> {
         }
         let bound = (wanted.chars().count() / 3).clamp(1, 4);
         let order = |id: &str| self.dialects.get(id).and_then(|dialect| dialect.access.order).unwrap_or(u32::MAX);
+        // Part of a name stands for the model that a provider is used with if none is chosen.
+        let defaults = self.dialects.iter().filter_map(|dialect| {
+            let model = dialect.access.default_model.as_deref()?;
+            let is_part = wanted.len() >= LEAST_PART && last_part(model).to_lowercase().contains(&wanted);
+            is_part.then(|| (0, order(&dialect.id), format!("{}/{model}", dialect.id)))
+        });
         let mut alike: Vec<(usize, u32, String)> = self
             .dialects
             .models()
             .names()
             .filter_map(|(dialect, model)| {
                 let full = format!("{dialect}/{model}");
-                let plain = model.rsplit('/').next().unwrap_or(model);
-                let compared = if wanted.contains('/') { &full } else { plain };
+                let compared = if wanted.contains('/') { &full } else { last_part(model) };
                 let distance = edit_distance(&compared.to_lowercase(), &wanted, bound)?;
                 Some((distance, order(dialect), full))
             })
+            .chain(defaults)
+            .filter(|(_, _, full)| full != name)
             .collect();
         alike.sort();
+        alike.dedup_by(|next, kept| next.2 == kept.2);
         alike.truncate(SUGGESTIONS);
         alike.into_iter().map(|(_, _, name)| name).collect()
     }
+}
+
+/// The name of a model without its maker.
+fn last_part(model: &str) -> &str {
+    model.rsplit('/').next().unwrap_or(model)
 }
 
 /// How many letters must change, or change places with the next, to turn one name into the other; none if more
@@ -166,6 +196,40 @@ mod tests {
         assert!(providers.suggestions("gpt-5").len() <= SUGGESTIONS);
         assert_eq!(providers.suggestions("nobody"), Vec::<String>::new());
         assert_eq!(providers.suggestions(&"x".repeat(1000)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_hint_for_an_unknown_name_is_another_name_that_works() {
+        let dialects = Dialects::builtin().unwrap();
+        let own = ProviderTable { name: "work".to_owned(), ..ProviderTable::default() };
+        let tables = [own];
+        let providers = Providers { dialects: &dialects, tables: &tables, env: &|_| None };
+        #[rustfmt::skip]
+        let cases = [
+            ("openai",     "did you mean openai/"),
+            ("OpenAI",     "did you mean openai/"),
+            ("openai/",    "did you mean openai/"),
+            ("anthropic/", "did you mean anthropic/claude"),
+            ("work",       "say work/MODEL"),
+            ("work/",      "say work/MODEL"),
+            ("sim",        "say sim/DIALECT"),
+            ("sim/sim",    "say sim/DIALECT"),
+            ("sim/x",      "did you mean sim/xai"),
+            ("sim/depseek", "did you mean sim/deepseek"),
+            ("claude",     "did you mean anthropic/claude"),
+            ("GPT-5",      "did you mean openai/gpt-5"),
+            ("opena",      "did you mean openai"),
+            ("x/y",        "did you mean xai"),
+            ("unheard-of", "say PROVIDER/MODEL"),
+        ];
+        for (name, expected) in cases {
+            let error = providers.resolve(name, None).map(drop).unwrap_err();
+            let hint = error.hint_text().unwrap_or_default();
+            assert!(hint.starts_with(expected), "{name}: {error} ({hint})");
+            let suggested =
+                hint.strip_prefix("did you mean ").and_then(|hint| hint.split('?').next()).unwrap_or_default();
+            assert!(!suggested.split(", ").any(|suggested| suggested == name), "{name}: {hint}");
+        }
     }
 
     #[test]

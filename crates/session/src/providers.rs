@@ -98,6 +98,8 @@ impl Provider {
     }
 }
 
+const SIMULATOR_NAMES: &str = "say sim/DIALECT[:BEHAVIOUR]; aside models --rules lists the dialects";
+
 /// All providers, built-in and configured.
 pub struct Providers<'a> {
     pub dialects: &'a Dialects,
@@ -123,7 +125,7 @@ impl Providers<'_> {
             },
         };
         if model.is_empty() {
-            return Err(HintedError::new(format!("`{name}` names no model")).hint("say PROVIDER/MODEL"));
+            return Err(self.missing_model(name, id));
         }
         match self.tables.iter().find(|table| table.name == id) {
             Some(table) => self.resolve_table(table, model, dialect_override),
@@ -140,6 +142,20 @@ impl Providers<'_> {
 
     fn knows(&self, id: &str) -> bool {
         self.dialects.get(id).is_some() || self.tables.iter().any(|table| table.name == id)
+    }
+
+    /// The error for a name that is only a provider's.
+    pub(crate) fn missing_model(&self, name: &str, id: &str) -> HintedError {
+        let dialect =
+            self.tables.iter().find(|table| table.name == id).map_or(Some(id), |table| table.dialect.as_deref());
+        let default = dialect.and_then(|dialect| self.dialects.get(dialect)?.access.default_model.as_deref());
+        let list = format!("aside models --all {id} lists its models");
+        let hint = match default {
+            _ if id == SIMULATOR => SIMULATOR_NAMES.to_owned(),
+            Some(model) => format!("did you mean {id}/{model}? {list}"),
+            None => format!("say {id}/MODEL; {list}"),
+        };
+        HintedError::new(format!("`{name}` names no model")).hint(hint)
     }
 
     /// The error for a name whose provider is unknown. It names a few with similar spelling, not all.
@@ -164,9 +180,11 @@ impl Providers<'_> {
         let dialect = match dialect_override {
             Some(dialect) => dialect,
             None => self.dialects.get(id).cloned().ok_or_else(|| {
-                let hint = match self.alike_providers(id).as_slice() {
-                    [] => format!("say {SIMULATOR}/DIALECT[:BEHAVIOUR]; aside models --rules lists the dialects"),
-                    alike => format!("did you mean {}?", alike.join(", ")),
+                let mut alike = self.alike_providers(id);
+                alike.retain(|id| self.dialects.get(id).is_some());
+                let hint = match alike.as_slice() {
+                    [] => SIMULATOR_NAMES.to_owned(),
+                    alike => format!("did you mean {SIMULATOR}/{}?", alike.join(&format!(", {SIMULATOR}/"))),
                 };
                 HintedError::new(format!("the simulator knows no dialect `{id}`")).hint(hint)
             })?,

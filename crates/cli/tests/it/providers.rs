@@ -165,7 +165,7 @@ fn missing_values_are_reported_only_where_they_are_needed() {
         ("generic/x",           "`generic` has no base URL",           "[providers.generic]"),
         ("sim/kimi",            "the simulator has no URL",            "leave --full out"),
         ("sim/nobody",          "the simulator knows no dialect `nobody`", "aside models --rules lists the dialects"),
-        ("kimi/",               "`kimi/` names no model",              "PROVIDER/MODEL"),
+        ("kimi/",               "`kimi/` names no model",              "did you mean kimi/"),
     ];
     for (model, what, hint) in cases {
         let run = clean(None, &["encode", "--full", "-m", model, CONVERSATION], &[]);
