@@ -8,6 +8,7 @@ use aside_core::wire::Decoder;
 use aside_engine::Front;
 use aside_session::UpdateFront;
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use super::*;
@@ -197,6 +198,50 @@ fn t18_a_silence_in_the_middle_of_a_reply_is_counted_below_its_text() {
         // It goes away.
         let erased = if is_below { "\x1b7\x1b[B\r\x1b[2K\x1b8" } else { "\r\x1b[2K" };
         assert!(err.trim_end_matches('\n').ends_with(erased) || err.contains("thought for"), "{name}: {err:?}");
+    }
+}
+
+/// Both streams of a terminal.
+#[derive(Clone, Default)]
+struct SharedScreen(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+impl Write for SharedScreen {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn t18_the_line_about_a_silence_leaves_the_text_above_it_unchanged_on_the_last_row_too() {
+    for (name, above) in [("first row", ""), ("last row", "1\n2\n3\n4\n")] {
+        let screen = SharedScreen::default();
+        let terminal = OutputStyle { out_is_terminal: true, err_is_terminal: true, ..PIPES };
+        let mut plain = PlainOutput::new(screen.clone(), screen.clone(), terminal);
+        let rows = || {
+            let mut parser = vt100::Parser::new(NonZeroU16::new(5).unwrap(), NonZeroU16::new(40).unwrap(), 0);
+            // As the terminal driver passes it on.
+            let text = String::from_utf8(screen.0.borrow().clone()).unwrap().replace('\n', "\r\n");
+            parser.process(text.as_bytes());
+            parser.screen().contents().trim_end().to_owned()
+        };
+        let grew = |text: &str| Update::Grew { block: BlockId(0), text: text.into() };
+        plain.take(Update::Opened { block: BlockId(0), opening: OpenedBlock::Text });
+        plain.take(grew(&format!("{above}half a li")));
+        let now = Instant::now();
+        for seconds in [11, 12] {
+            plain.draw_activity(now + Duration::from_secs(seconds));
+            let shown = rows();
+            let (text, line) = shown.rsplit_once('\n').unwrap();
+            assert!(text.ends_with("half a li") && line.contains("answering"), "{name}: {shown}");
+        }
+        plain.take(grew("ne"));
+        plain.finish().unwrap();
+        let shown = rows();
+        assert!(shown.ends_with("half a line"), "{name}: {shown}");
     }
 }
 

@@ -66,8 +66,8 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         let written = match place {
             ActivityLine::Hidden => Ok(()),
             ActivityLine::AtCursor => write!(self.err, "{text}"),
-            // Down and up again scrolls if the cursor is on the last row, and keeps the column.
-            ActivityLine::BelowText => write!(self.err, "\x1bD\x1b[A\x1b7\x1b[B{text}\x1b8"),
+            // A vertical tab scrolls if the cursor is on the last row, and keeps the column.
+            ActivityLine::BelowText => write!(self.err, "\x0b\x1b[A\x1b7\x1b[B{text}\x1b8"),
         };
         let written = written.and_then(|()| self.err.flush());
         self.activity_line = place;
