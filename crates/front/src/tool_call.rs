@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Arguments that describe a call, the most useful first.
 pub const SUBJECT_ARGUMENTS: [&str; 8] = ["command", "path", "file_path", "pattern", "query", "url", "name", "city"];
 
+/// Those of them that name a file or a folder.
+pub const PATH_ARGUMENTS: [&str; 2] = ["path", "file_path"];
+
 /// How results begin that aside wrote itself. The model gets them as text, and the store keeps only that text.
 const SYNTHETIC_RESULTS: [(&str, CallState); 4] = [
     ("denied", CallState::Denied),

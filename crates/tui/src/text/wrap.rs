@@ -237,6 +237,23 @@ pub fn ellipsize(text: &str, width: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or("").trim_end())
 }
 
+/// Shortens a path to a width: folders in the middle go first, and the file name last.
+pub fn ellipsize_path(path: &str, width: usize) -> String {
+    let name_at = path.trim_end_matches('/').rfind('/');
+    let Some((folders, name)) = name_at.and_then(|at| path.split_at_checked(at)) else { return ellipsize(path, width) };
+    if width_of(path) <= width {
+        return path.to_owned();
+    }
+    // With the slash before it, and with an ellipsis for the folders that go.
+    let room = width.saturating_sub(width_of(name) + 1);
+    if width_of(name) + 1 > width {
+        return ellipsize(name.trim_start_matches('/'), width);
+    }
+    let ends = folders.match_indices('/').map(|(at, slash)| at + slash.len());
+    let kept = ends.filter_map(|end| folders.get(..end)).take_while(|kept| width_of(kept) <= room).last();
+    format!("{}…{name}", kept.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -303,6 +320,28 @@ mod tests {
         ];
         for (name, text, width, expected) in cases {
             let got = ellipsize(text, width);
+            assert_eq!(got, expected, "{name}");
+            assert!(width_of(&got) <= width, "{name}");
+        }
+    }
+
+    #[test]
+    fn t17_a_shortened_path_keeps_its_file_name() {
+        #[rustfmt::skip]
+        let cases = [
+            ("fits",                   "src/tool.rs",                        11, "src/tool.rs"),
+            ("one folder goes",        "crates/tui/src/tool.rs",             20, "crates/tui/…/tool.rs"),
+            ("more folders go",        "crates/tui/src/tool.rs",             18, "crates/…/tool.rs"),
+            ("all folders go",         "crates/tui/src/tool.rs",             10, "…/tool.rs"),
+            ("an absolute path",       "/home/me/a/long/way/tool.rs",        18, "/home/me/…/tool.rs"),
+            ("only the name fits",     "crates/tui/src/tool.rs",              7, "tool.rs"),
+            ("not even the name",      "crates/tui/src/tool.rs",              5, "tool…"),
+            ("a name without folders", "tool_with_a_long_name.rs",           10, "tool_with…"),
+            ("a folder",               "crates/tui/src/",                    13, "crates/…/src/"),
+            ("wide letters",           "漢字/漢字漢字/b.rs",                     12, "漢字/…/b.rs"),
+        ];
+        for (name, path, width, expected) in cases {
+            let got = ellipsize_path(path, width);
             assert_eq!(got, expected, "{name}");
             assert!(width_of(&got) <= width, "{name}");
         }

@@ -211,7 +211,7 @@ impl TranscriptItem {
             TranscriptItem::Text(text) => text.section(section, width, style),
             TranscriptItem::Output(doc) => SectionRows::of(doc.body(width, style)),
             TranscriptItem::Thinking(thinking) => thinking.body(section, width, context),
-            TranscriptItem::Tool(tool) => SectionRows::of(tool.body(width, context.keys)),
+            TranscriptItem::Tool(tool) => SectionRows::of(tool.body(width, context)),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Reads the arguments of a call while the model writes them: the strings of a JSON object that is not
 //! complete yet.
 
+use aside_front::tool_call::PATH_ARGUMENTS;
+
 /// Reads the strings among the top-level members of an object. Each piece costs time proportional to its
 /// length.
 #[derive(Debug, Default)]
@@ -65,8 +67,6 @@ enum Escape {
     HighBackslash(u32),
 }
 
-/// The members that name the file.
-const PATHS: [&str; 2] = ["path", "file_path"];
 /// The members with a whole file, and with the new and the old text of an edit.
 const WRITTEN: &str = "content";
 const ADDED: &str = "new";
@@ -200,7 +200,7 @@ impl PartialArguments {
                 self.name = std::mem::take(&mut self.text);
                 self.is_edit |= self.name == ADDED || self.name == REPLACED;
             }
-            JsonState::Text if PATHS.contains(&self.name.as_str()) => {
+            JsonState::Text if PATH_ARGUMENTS.contains(&self.name.as_str()) => {
                 self.subject = Some(std::mem::take(&mut self.text))
             }
             JsonState::Text | JsonState::Outside | JsonState::Value | JsonState::Skipped => self.text.clear(),

@@ -57,6 +57,8 @@ pub struct PlainText {
 struct PlainLayout {
     width: usize,
     extent: Extent,
+    /// Whether another text stands above.
+    has_text_above: bool,
     rows: Vec<Row>,
     codes: Vec<CodeBlock>,
 }
@@ -123,9 +125,26 @@ impl PlainText {
     }
 
     pub fn body(&mut self, width: usize, extent: Extent, keys: HintKeys) -> HighlightedRows<'_> {
+        self.body_below(None, width, extent, keys)
+    }
+
+    /// The same below another text, which does not change.
+    pub fn body_below(
+        &mut self,
+        above: Option<&str>,
+        width: usize,
+        extent: Extent,
+        keys: HintKeys,
+    ) -> HighlightedRows<'_> {
+        let has_text_above = above.is_some();
+        let is_same = |layout: &PlainLayout| (layout.width, layout.extent) == (width, extent);
         let layout = match self.layout.take() {
-            Some(layout) if layout.width == width && layout.extent == extent => layout,
-            Some(_) | None => self.lay_out(width, extent, keys),
+            Some(layout) if is_same(&layout) && layout.has_text_above == has_text_above => layout,
+            Some(_) | None => {
+                let mut layout = PlainLayout { has_text_above, ..self.lay_out(width, extent, keys) };
+                layout.rows.splice(0..0, above.map(|text| rows_above(text, width)).unwrap_or_default());
+                layout
+            }
         };
         HighlightedRows::new(&self.layout.insert(layout).rows, &self.highlights)
     }
@@ -168,7 +187,7 @@ impl PlainText {
                 rows.rotate_left(end);
             }
         }
-        PlainLayout { width, extent, rows, codes }
+        PlainLayout { width, extent, has_text_above: false, rows, codes }
     }
 
     /// The next code to highlight in the laid-out part.
@@ -182,6 +201,17 @@ impl PlainText {
     pub fn apply_highlight(&mut self, result: &mut HighlightResult) -> bool {
         self.highlights.apply(result)
     }
+}
+
+/// A text above another. It must not look like the first lines of the other.
+fn rows_above(text: &str, width: usize) -> Vec<Row> {
+    let indent = || vec![Span::new(TextRole::Accent, "│ ")];
+    let margin = Margin { first: indent(), rest: indent() };
+    let mut rows = Vec::new();
+    for line in terminal_safe(text).trim_end().split('\n') {
+        wrap(&[Span::new(TextRole::Plain, line)], width, Break::Words, &margin, RowBackground::None, &mut rows);
+    }
+    rows
 }
 
 fn lay_out_lines(source: &str, kind: PlainTextKind, width: usize, shown: Range<usize>) -> (Vec<Row>, Vec<CodeBlock>) {

@@ -1,5 +1,7 @@
 //! A tool call with its result.
 
+mod header;
+
 use aside_core::block::{Arguments, Time, ToolCall, ToolResult};
 use aside_core::counted::counted;
 use aside_core::permission_question::escape_unsafe;
@@ -11,12 +13,10 @@ use super::partial_arguments::{LineChange, PartialArguments};
 use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::{HintKeys, RenderContext};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
-use crate::text::wrap::ellipsize;
-use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, width_of, wrap};
-use aside_front::command_result::{command_lines, result_size, without_status};
+use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, wrap};
+use aside_front::command_result::{command_lines, without_status};
 use aside_front::diff_lines::changed;
-use aside_front::tool_call::{CallState, SUBJECT_ARGUMENTS, is_created_file, is_stopped_command};
-use aside_front::wording::duration;
+use aside_front::tool_call::{CallState, PATH_ARGUMENTS, SUBJECT_ARGUMENTS, is_created_file, is_stopped_command};
 
 /// Lines shown of a command that runs or has succeeded.
 const COMMAND_LINES: usize = 5;
@@ -24,10 +24,8 @@ const COMMAND_LINES: usize = 5;
 /// The same for a file that was created, below the result and the head of the diff.
 const CREATED_LINES: usize = COMMAND_LINES + 4;
 
-/// At least this much of a name is shown.
-const MIN_NAME: usize = 8;
-/// From this width on there is room for the subject and the output size.
-const ROOM_FOR_BOTH: usize = 60;
+/// A command with more lines, or with more bytes, is not shown whole above a folded output.
+const SHORT_SUBJECT: (usize, usize) = (3, 240);
 
 /// How much is shown below the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +39,11 @@ pub(crate) enum ToolShape {
 #[derive(Debug)]
 pub struct ToolBlock {
     name: String,
+    /// What the call is about, on one line.
     subject: String,
+    /// The same with its line ends.
+    subject_lines: String,
+    is_about_a_path: bool,
     arguments: String,
     state: CallState,
     began: Option<Time>,
@@ -81,6 +83,8 @@ impl ToolBlock {
         ToolBlock {
             name: terminal_safe_line(name),
             subject: String::new(),
+            subject_lines: String::new(),
+            is_about_a_path: false,
             arguments: String::new(),
             state: CallState::Streaming,
             began: None,
@@ -111,6 +115,7 @@ impl ToolBlock {
                 && let Some(subject) = &partial.subject
             {
                 self.subject = terminal_safe_line(&escape_unsafe(subject));
+                self.is_about_a_path = true;
             }
         }
     }
@@ -121,7 +126,9 @@ impl ToolBlock {
             Arguments::Json(text) | Arguments::Broken(text) => text,
         };
         // Escaped, so that no encoding can hide what a call does.
-        self.subject = terminal_safe_line(&escape_unsafe(&subject(text)));
+        self.subject_lines = escape_unsafe(&subject(text));
+        self.subject = terminal_safe_line(&self.subject_lines);
+        self.is_about_a_path = is_about_a_path(text);
         self.arguments = escape_unsafe(text);
         self.purpose = purpose(text);
         (self.partial, self.streamed_rows) = (None, Vec::new());
@@ -245,7 +252,12 @@ impl ToolBlock {
     }
 
     fn is_long(&self) -> bool {
-        self.visible_output().is_some_and(PlainText::is_long)
+        self.visible_output().is_some_and(|output| output.is_long() || self.has_long_subject())
+    }
+
+    fn has_long_subject(&self) -> bool {
+        let (lines, bytes) = SHORT_SUBJECT;
+        self.subject_lines.len() > bytes || self.subject_lines.lines().count() > lines
     }
 
     fn shape(&self) -> ToolShape {
@@ -299,98 +311,20 @@ impl ToolBlock {
         self.output.as_ref().map_or_else(|| self.arguments.clone(), |output| output.source().to_owned())
     }
 
-    pub fn header(&self, context: &RenderContext) -> Row {
-        let (mark, role) = match self.state {
-            CallState::Streaming | CallState::Running => (context.spinner(), TextRole::Accent),
-            CallState::Waiting => ("○", TextRole::Muted),
-            CallState::Asked => ("?", TextRole::Warning),
-            CallState::Done => ("✓", TextRole::Success),
-            CallState::Failed => ("✗", TextRole::Error),
-            CallState::Denied => ("✗", TextRole::Warning),
-            CallState::Stopped | CallState::NotRun => ("○", TextRole::Warning),
-        };
-        let arrow = if self.is_open() { "▼ " } else { "▶ " };
-        let marks = width_of(arrow) + width_of(mark) + 1;
-        let status_text = self.status_text(context.now);
-        let fits =
-            |tail: &str| marks + width_of(&self.name) + 1 + width_of(&self.subject) + width_of(tail) <= context.width;
-        let all = self.size_text() + &status_text;
-        // The subject is more useful than the output size.
-        let gives_way = !fits(&all) && (fits(&status_text) || context.width < ROOM_FOR_BOTH);
-        let tail = if gives_way { status_text } else { all };
-        let room = context.width.saturating_sub(marks + width_of(&tail));
-        let name = ellipsize(&self.name, room.max(MIN_NAME));
-        let room = room.saturating_sub(width_of(&name) + 1);
-        let mut spans = vec![
-            Span::new(TextRole::Muted, arrow),
-            Span::new(role, mark),
-            Span::new(TextRole::Accent, format!(" {name}")),
-        ];
-        if room > 3 && !self.subject.is_empty() {
-            spans.push(Span::new(TextRole::Plain, format!(" {}", ellipsize(&self.subject, room))));
+    /// The rows below the header, which is as wide as the context says.
+    pub fn body(&mut self, width: usize, context: &RenderContext) -> HighlightedRows<'_> {
+        let keys = context.keys;
+        let shape = self.shape();
+        if shape == ToolShape::Header {
+            return HighlightedRows::plain(&[]);
         }
-        if marks + width_of(&name) + width_of(&tail) <= context.width {
-            spans.push(Span::new(TextRole::Muted, tail));
-        }
-        Row::new(spans)
-    }
-
-    /// The size of the output.
-    fn size_text(&self) -> String {
-        let so_far = match (self.state, &self.partial, &self.live) {
-            (CallState::Streaming, Some(partial), _) if !partial.is_empty() => Some(partial.n_lines() as u64),
-            (CallState::Running, _, Some((_, n_lines))) => Some(*n_lines),
-            _ => None,
-        };
-        if let Some(n_lines) = so_far {
-            return format!(" · {}", counted(n_lines, "line"));
-        }
-        // The result of a call that failed is a message, unless a command wrote it.
-        let is_real_output = match self.state {
-            CallState::Done => true,
-            CallState::Failed => self.purpose == ToolPurpose::Command,
-            CallState::Streaming
-            | CallState::Waiting
-            | CallState::Asked
-            | CallState::Running
-            | CallState::Denied
-            | CallState::Stopped
-            | CallState::NotRun => false,
-        };
-        let Some(output) = self.output.as_ref().filter(|_| is_real_output) else { return String::new() };
-        let n_lines = match self.purpose {
-            ToolPurpose::Write { n_lines } => n_lines,
-            ToolPurpose::Command | ToolPurpose::Other => self.n_output_lines.unwrap_or(output.lines()),
-        };
-        format!(" · {}", result_size(n_lines, self.changed))
-    }
-
-    /// The status and the duration.
-    fn status_text(&self, now: Option<Time>) -> String {
-        let (word, ms) = match self.state {
-            CallState::NotRun => (" · not run", None),
-            CallState::Failed => (" · failed", self.duration_ms),
-            CallState::Denied => (" · denied", None),
-            CallState::Stopped => (" · stopped", self.duration_ms),
-            CallState::Done => ("", self.duration_ms),
-            CallState::Running => ("", self.began.zip(now).map(|(began, now)| now.0.saturating_sub(began.0))),
-            CallState::Streaming | CallState::Waiting | CallState::Asked => ("", None),
-        };
-        let ms = ms.filter(|ms| *ms >= 1000);
-        format!("{word}{}", ms.map(|ms| format!(" · {}", duration(ms))).unwrap_or_default())
-    }
-
-    pub fn body(&mut self, width: usize, keys: HintKeys) -> HighlightedRows<'_> {
-        let extent = match self.shape() {
-            ToolShape::Header => return HighlightedRows::plain(&[]),
-            ToolShape::Part => Extent::Part,
-            ToolShape::Open => Extent::All,
-        };
         if self.choice != Some(ToolShape::Open) && self.shows_progress() {
             return self.progress_rows(width, keys);
         }
+        let above = shape == ToolShape::Open && self.is_subject_cut(context);
         if let Some(output) = self.output.as_mut().filter(|output| !output.is_blank()) {
-            return output.body(width, extent, keys);
+            let extent = if shape == ToolShape::Part && output.is_long() { Extent::Part } else { Extent::All };
+            return output.body_below(above.then_some(self.subject_lines.as_str()), width, extent, keys);
         }
         let stale =
             self.arguments_text.as_ref().is_some_and(|arguments_text| arguments_text.source() != self.arguments);
@@ -456,6 +390,13 @@ fn purpose(arguments: &str) -> ToolPurpose {
         (None, Some(_), Some(content)) => ToolPurpose::Write { n_lines: content.lines().count() },
         (None, ..) => ToolPurpose::Other,
     }
+}
+
+/// Whether a call is named by the path that it acts on.
+fn is_about_a_path(arguments: &str) -> bool {
+    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return false };
+    let named = SUBJECT_ARGUMENTS.iter().find(|name| value.get(**name).is_some_and(Value::is_string));
+    named.is_some_and(|name| PATH_ARGUMENTS.contains(name))
 }
 
 /// What a call is about, from its arguments.

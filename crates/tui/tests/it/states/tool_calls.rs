@@ -32,6 +32,9 @@ fn long() -> String {
 
 const SHELL: &str = r#"{"command":"cargo test"}"#;
 
+const LONG_COMMAND: &str = r#"{"command":"cargo test --workspace --all-targets --no-fail-fast -- --skip slow --skip network --test-threads 1 --nocapture"}"#;
+const COMMAND_OF_MANY_LINES: &str = r#"{"command":"for file in *.rs\ndo\n\twc -l \"$file\"\ndone\nfor file in *.toml\ndo\n\twc -l \"$file\"\ndone\necho counted everything \u001b[2J there is"}"#;
+
 pub(super) const SCENES: &[StateScene] = &[
     StateScene {
         name: "announced",
@@ -198,6 +201,21 @@ pub(super) const SCENES: &[StateScene] = &[
         play: |term| {
             let name = "mcp__a_server_with_a_long_name__a_tool_with_a_longer_name";
             ends(term, name, r#"{"path":"a/path/with/many/parts/that/goes/on/and/on/src/lib.rs"}"#, "ok", false);
+        },
+    },
+    StateScene {
+        name: "a command that the header cuts",
+        play: |term| ends(term, "shell", LONG_COMMAND, "one\ntwo", false),
+    },
+    StateScene {
+        name: "a command of many lines with an output",
+        play: |term| ends(term, "shell", COMMAND_OF_MANY_LINES, "one\ntwo", false),
+    },
+    StateScene {
+        name: "a command of many lines with an output, opened",
+        play: |term| {
+            ends(term, "shell", COMMAND_OF_MANY_LINES, "one\ntwo", false);
+            term.control('o');
         },
     },
     StateScene {
