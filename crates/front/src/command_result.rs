@@ -1,5 +1,9 @@
 //! The result of a command, to which aside adds lines at the end.
 
+use std::borrow::Cow;
+
+use crate::overwritten_lines::without_overwritten;
+
 /// The beginnings of the lines that aside adds after the output of a command.
 const OUR_LINES: [&str; 9] = [
     "[exit code ",
@@ -29,15 +33,32 @@ pub fn without_status(result: &str) -> &str {
     }
 }
 
-/// How many lines a command wrote, including those that were left out of the result.
+/// A result as a terminal would show it: without text that the command overwrote, and without blank lines at the end
+/// of its output.
+pub fn shown_result(result: &str) -> Cow<'_, str> {
+    let result = without_overwritten(result);
+    let output = without_status(&result);
+    let kept = output.trim_end();
+    if output == kept || !kept.is_empty() && output.strip_suffix('\n') == Some(kept) {
+        return result;
+    }
+    let ours = result.get(output.len()..).unwrap_or_default().trim_start_matches('\n');
+    let line_end = if kept.is_empty() || ours.is_empty() { "" } else { "\n" };
+    Cow::Owned(format!("{kept}{line_end}{ours}"))
+}
+
+/// How many lines a command wrote, including those that were left out of the result. Blank lines at the end do not
+/// count.
 pub fn command_lines(result: &str) -> usize {
     let output = without_status(result);
-    let Some((head, rest)) = output.split_once("\n[… ") else { return output.lines().count() };
-    let Some((marker, tail)) = rest.split_once(" left out …]\n") else { return output.lines().count() };
+    let written = || output.trim_end().lines().count();
+    let Some((head, rest)) = output.split_once("\n[… ") else { return written() };
+    let Some((marker, tail)) = rest.split_once(" left out …]\n") else { return written() };
+    let tail = tail.trim_end();
     let left_out =
         marker.split_once(" with ").and_then(|(_, lines)| lines.split(' ').next()?.parse().ok()).unwrap_or(0);
     let line_ends = |text: &str| text.matches('\n').count();
-    let last = usize::from(!tail.is_empty() && !tail.ends_with('\n'));
+    let last = usize::from(!tail.is_empty());
     line_ends(head) + left_out + line_ends(tail) + last
 }
 
@@ -81,6 +102,22 @@ mod tests {
     }
 
     #[test]
+    fn t17_a_result_is_shown_without_blank_lines_at_its_end() {
+        #[rustfmt::skip]
+        let cases = [
+            ("nothing to remove",  "a\n\nb\n[exit code 2]",       "a\n\nb\n[exit code 2]"),
+            ("blank lines",        "a\nb\n\n\n[exit code 2]",     "a\nb\n[exit code 2]"),
+            ("blank without ours", "a\n\n \n",                   "a"),
+            ("only blank lines",   "\n\n[exit code 2]",          "[exit code 2]"),
+            ("line ends of Windows", "a\r\n\r\n\r\n[exit code 2]", "a\n[exit code 2]"),
+            ("a progress bar",     " 1%\r 2%\r\n[exit code 2]",   " 2%\n[exit code 2]"),
+        ];
+        for (name, result, expected) in cases {
+            assert_eq!(shown_result(result), expected, "{name}");
+        }
+    }
+
+    #[test]
     fn t17_lines_are_counted_as_the_command_wrote_them() {
         #[rustfmt::skip]
         let cases = [
@@ -90,6 +127,10 @@ mod tests {
             ("brackets of its own", "[a]\n[exit code 0]", 1),
             ("left out",          "a\nb\n[… 900 bytes with 40 line ends left out …]\nc\nd\n[exit code 0]", 43),
             ("nothing of ours",   "a\nb", 2),
+            ("blank lines at the end", "a\n\nb\n\n \n[exit code 0]", 3),
+            ("only blank lines",  "\n\n[exit code 1]", 0),
+            ("left out, then blank", "a\n[… 900 bytes with 40 line ends left out …]\nc\n\n\n", 41),
+            ("a progress bar",    " 1%\r 2%\r 3%\r\nend\r\n", 2),
         ];
         for (name, result, expected) in cases {
             assert_eq!(command_lines(result), expected, "{name}");

@@ -10,6 +10,7 @@ mod delta_joiner;
 mod delta_text;
 pub mod diff_lines;
 mod output;
+pub mod overwritten_lines;
 mod question;
 mod sent_report;
 mod silence;

@@ -4,7 +4,8 @@
 use aside_core::block::{Arguments, ToolCall, ToolResult};
 use aside_core::counted::counted;
 use aside_front::USER_CALL_PREFIX;
-use aside_front::command_result::{command_failure, command_lines, result_size, without_status};
+use aside_front::command_result::{command_failure, command_lines, result_size, shown_result, without_status};
+use aside_front::overwritten_lines::without_overwritten;
 
 use super::{PlainSession, wording};
 use crate::text::wrap::ellipsize;
@@ -36,7 +37,8 @@ impl PlainSession {
     pub(super) fn live_output(&mut self, call: &str, tail: &str, n_lines: u64) {
         let is_users = call.starts_with(USER_CALL_PREFIX);
         let n_lines = usize::try_from(n_lines).unwrap_or(usize::MAX);
-        let mut lines: Vec<&str> = tail.lines().collect();
+        let shown = without_overwritten(tail);
+        let mut lines: Vec<&str> = shown.lines().collect();
         let n_complete = if tail.ends_with('\n') {
             n_lines
         } else {
@@ -65,10 +67,11 @@ impl PlainSession {
         let command = self.commands.remove(&result.id);
         if result.id.starts_with(USER_CALL_PREFIX) {
             let PrintedLines(printed) = command.unwrap_or_default();
-            result.content.lines().skip(printed).for_each(|line| self.output_line(line));
+            without_overwritten(&result.content).lines().skip(printed).for_each(|line| self.output_line(line));
             return;
         }
         let described = result.described();
+        let described = shown_result(&described);
         let output = without_status(&described);
         // What aside says about the command.
         let failure = command_failure(described.get(output.len()..).unwrap_or_default());

@@ -2,6 +2,8 @@
 
 mod header;
 
+use std::borrow::Cow;
+
 use aside_core::block::{Arguments, Time, ToolCall, ToolResult};
 use aside_core::counted::counted;
 use aside_core::permission_question::escape_unsafe;
@@ -14,8 +16,9 @@ use super::plain_text::{Extent, PlainText, PlainTextKind};
 use super::{HintKeys, RenderContext};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, wrap};
-use aside_front::command_result::{command_lines, without_status};
+use aside_front::command_result::{command_lines, shown_result, without_status};
 use aside_front::diff_lines::changed;
+use aside_front::overwritten_lines::without_overwritten;
 use aside_front::tool_call::{CallState, PATH_ARGUMENTS, SUBJECT_ARGUMENTS, is_created_file, is_stopped_command};
 
 /// Lines shown of a command that runs or has succeeded.
@@ -167,6 +170,10 @@ impl ToolBlock {
         self.state = CallState::of_result(result.is_error, &result.content);
         self.live = None;
         let described = result.described();
+        let described = match self.purpose {
+            ToolPurpose::Command => shown_result(&described),
+            ToolPurpose::Write { .. } | ToolPurpose::Other => Cow::Borrowed(&*described),
+        };
         let shown = match self.purpose {
             ToolPurpose::Command if self.state == CallState::Done => without_status(&described),
             ToolPurpose::Command | ToolPurpose::Write { .. } | ToolPurpose::Other => &described,
@@ -183,12 +190,11 @@ impl ToolBlock {
             // Lines of ours at the end are shown, but the command did not write them.
             let ours = shown.lines().count() - without_status(shown).lines().count();
             output = output.with_total_lines(n_lines + ours);
-            // Why a command failed is said last.
-            output = if self.state == CallState::Done {
-                output.with_part_lines(COMMAND_LINES)
-            } else {
-                output.with_last_lines()
-            };
+            // What a command wrote last matters most, also why it failed.
+            output = output.with_last_lines();
+            if self.state == CallState::Done {
+                output = output.with_part_lines(COMMAND_LINES);
+            }
         }
         self.output = Some(output);
     }
@@ -229,7 +235,11 @@ impl ToolBlock {
         if self.state == CallState::Asked {
             self.state = CallState::Running;
         }
-        let lines: Vec<&str> = tail.lines().collect();
+        let tail = without_overwritten(tail);
+        let lines: Vec<&str> = tail.trim_end().lines().collect();
+        // Blank lines at the end may be followed by others, and count only then.
+        let n_blank = tail.lines().count().saturating_sub(lines.len());
+        let n_lines = n_lines.saturating_sub(n_blank as u64);
         let shown = lines.get(lines.len().saturating_sub(COMMAND_LINES)..).unwrap_or_default();
         let hidden = n_lines.saturating_sub(shown.len() as u64);
         let more = if hidden > 0 { format!("… {} above\n", counted(hidden, "more line")) } else { String::new() };

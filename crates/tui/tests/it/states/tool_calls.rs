@@ -78,6 +78,22 @@ pub(super) const SCENES: &[StateScene] = &[
             term.advance(2_000);
         },
     },
+    StateScene {
+        name: "running, with a progress bar and blank lines",
+        play: |term| {
+            starts(term, "shell", SHELL);
+            let tail = "one\r\ntwo\r\n 10%\r 20%\r\u{1b}[K100%\r\n\r\n\n".to_owned();
+            term.update(Update::ToolOutput { call: "c1".to_owned(), tail, n_lines: 5 });
+            term.advance(2_000);
+        },
+    },
+    StateScene {
+        name: "done, with a progress bar and blank lines",
+        play: |term| {
+            let output = "one\r\ntwo\r\n 10%\r 20%\r\u{1b}[K100%\r\n\r\n\n\n\n[exit code 0]";
+            ends(term, "shell", SHELL, output, false);
+        },
+    },
     StateScene { name: "done", play: |term| ends(term, "shell", SHELL, "all passed", false) },
     StateScene {
         name: "done after a while",
@@ -145,7 +161,7 @@ pub(super) const SCENES: &[StateScene] = &[
             term.control('o');
         },
     },
-    StateScene { name: "long output, folded", play: |term| ends(term, "shell", SHELL, &long(), false) },
+    StateScene { name: "long output: its last lines", play: |term| ends(term, "shell", SHELL, &long(), false) },
     StateScene {
         name: "long output, open",
         play: |term| {
