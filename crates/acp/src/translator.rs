@@ -191,6 +191,8 @@ impl Translator {
             | Update::Detail(_)
             | Update::SessionStored(_)
             | Update::NotSteered { .. }
+            | Update::TakenBack(_)
+            | Update::NotTakenBack(_)
             | Update::QuestionAsked(_)
             | Update::QuestionWithdrawn(_)
             | Update::CommandOutput(_)

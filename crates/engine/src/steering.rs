@@ -18,6 +18,11 @@ impl SteeringQueue {
         std::mem::take(&mut *self.lock())
     }
 
+    /// Takes the newest message back, unless the turn has it already.
+    pub fn take_last(&self) -> Option<Message> {
+        self.lock().pop()
+    }
+
     /// Returns messages that the turn did not record. They come before newer ones.
     pub(crate) fn give_back(&self, mut unsent: Vec<Message>) {
         let mut queue = self.lock();

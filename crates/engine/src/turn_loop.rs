@@ -84,7 +84,10 @@ impl Session {
             for message in self.steering.take_all() {
                 turn.steer(message);
             }
-            for action in turn.handle(input) {
+            let actions = turn.handle(input);
+            // While tools run, the user can still take them back.
+            self.steering.give_back(turn.take_steering());
+            for action in actions {
                 match action {
                     Action::Record(message) => self.record(*message, front),
                     Action::Notify(notice) => front.on_update(Update::TurnNotice(&notice)),
@@ -117,7 +120,6 @@ impl Session {
                         next = Some(self.run_tools(calls, front, asker, cancel).await);
                     }
                     Action::End(end) => {
-                        self.steering.give_back(turn.take_steering());
                         self.history.end_turn(&end);
                         front.on_update(Update::Ended(&end));
                         front.flush();

@@ -22,6 +22,9 @@ pub enum Command {
     },
     /// A message for the running turn, sent to the model after the current step. Without a turn, the same as a prompt.
     Steer(String),
+    /// Takes the last message for the running turn back, if it is this one and still waits. The answer is
+    /// [`crate::Update::TakenBack`] or [`crate::Update::NotTakenBack`].
+    TakeBack(String),
     Interrupt,
     /// Stop thinking and answer now.
     AnswerNow,

@@ -61,6 +61,8 @@ impl SilenceTimer {
             | Update::Restored(_)
             | Update::Undone(_)
             | Update::NotSteered { .. }
+            | Update::TakenBack(_)
+            | Update::NotTakenBack(_)
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)

@@ -138,6 +138,10 @@ pub enum Update {
         text: String,
         error: Option<SteeringError>,
     },
+    /// A message for the running turn was taken back and will not be sent.
+    TakenBack(String),
+    /// A message for the running turn cannot be taken back: the turn has it already.
+    NotTakenBack(String),
     /// Scroll to this message of the history that was just restored.
     GoTo {
         message: usize,

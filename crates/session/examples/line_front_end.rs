@@ -123,7 +123,7 @@ impl LineFrontEnd {
             Update::Noted(note) => self.print(&format!("note: {}", note.message))?,
             Update::Undone(prompt) => self.print(&format!("undone: {prompt}"))?,
             // What only a screen shows, and signals, which this front end does not handle.
-            Update::Models(_) | Update::Detail(_) => (),
+            Update::Models(_) | Update::Detail(_) | Update::TakenBack(_) | Update::NotTakenBack(_) => (),
             Update::Closed { .. } | Update::ToolEnded(_) | Update::MessageStored(_) | Update::CompletionLists(_) => (),
             Update::Restored(_) | Update::Recorded(_) | Update::ToolOutput { .. } | Update::Quit | Update::Ready => (),
             Update::Sending(_) | Update::GoTo { .. } | Update::ClosedAsStreamed { .. } | Update::SessionStored(_) => (),

@@ -35,7 +35,7 @@ pub fn help(bindings: &Bindings, own: &[OwnCommand]) -> String {
 
 /// Keys and mouse actions that cannot be rebound.
 pub const KEYS: &[(&str, &str)] = &[
-    ("Up, Down", "what was sent before, in other sessions too; what is queued comes back first"),
+    ("Up, Down", "what was sent before, in other sessions too; what still waits comes back first"),
     ("Ctrl+Y", "insert again what Ctrl+W, Ctrl+U, Ctrl+K or Alt+D deleted"),
     ("Ctrl+_ or Ctrl+/", "undo in the input; Alt+/ does it again"),
     ("!command", "run a command line yourself, unconfined; the model does not see it"),

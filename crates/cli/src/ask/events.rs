@@ -261,6 +261,8 @@ impl<O: Write> UpdateSink for JsonEvents<O> {
             | Update::Undone(_)
             | Update::NotSent { .. }
             | Update::NotSteered { .. }
+            | Update::TakenBack(_)
+            | Update::NotTakenBack(_)
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)

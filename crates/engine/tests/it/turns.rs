@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use aside_core::block::{Block, Media};
 use aside_core::connection_failure::ConnectionError;
 use aside_core::event::ContextOverflow;
+use aside_core::message::{Message, Role};
 use aside_core::settings::Layer;
 use aside_core::turn::{TurnEnd, TurnNotice};
-use aside_engine::Timeouts;
 use aside_engine::tools::{LoadedTools, PlannedCall, Tool};
+use aside_engine::{SteeringQueue, Timeouts};
 use tokio_util::sync::CancellationToken;
 
 use crate::scripted_server::{ScriptedServer, ServerStep, answer, stream, stream_head};
@@ -282,6 +283,35 @@ async fn e11_the_repair_is_reported_with_its_rule() {
     let end = session.turn(user("hi"), &mut NoticeFront(&mut notices), &Nobody, &CancellationToken::new()).await;
     assert!(matches!(end, TurnEnd::Failed(_)), "a repair that does not help is the end: {end:?}");
     assert!(matches!(notices.first(), Some(TurnNotice::Repaired { row, .. }) if row == "bad_signature"), "{notices:?}");
+}
+
+/// Sends a message while a reply streams, and takes it back once the reply is recorded, before its tools run.
+struct TakingBackFront {
+    queue: SteeringQueue,
+    taken_back: Vec<Message>,
+}
+
+impl aside_engine::Front for TakingBackFront {
+    fn on_update(&mut self, update: aside_engine::Update<'_>) {
+        match update {
+            aside_engine::Update::Sending { step: 1, .. } => self.queue.push(user("wait")),
+            aside_engine::Update::Recorded(message) if message.role == Role::Assistant => {
+                self.taken_back.extend(self.queue.take_last());
+            }
+            _ => (),
+        }
+    }
+}
+
+#[tokio::test]
+async fn t20_a_message_can_be_taken_back_until_the_tools_of_the_step_have_run() {
+    let server = ScriptedServer::start(vec![stream(&calling()), stream(&thinking_answer())]).await;
+    let mut session = session(&server.url, "deepseek", MODEL);
+    let mut front = TakingBackFront { queue: session.steering_queue(), taken_back: Vec::new() };
+    let end = session.turn(user("look"), &mut front, &Nobody, &CancellationToken::new()).await;
+    assert_eq!(end, TurnEnd::Answered);
+    assert_eq!(front.taken_back, [user("wait")]);
+    assert!(!server.requests()[1].to_string().contains("wait"), "{:?}", server.requests()[1]);
 }
 
 /// A tool that is offered but never called.

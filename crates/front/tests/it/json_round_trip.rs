@@ -54,6 +54,8 @@ fn update_name(update: &Update) -> &'static str {
         Update::Undone(_) => "undone",
         Update::NotSent { .. } => "notSent",
         Update::NotSteered { .. } => "notSteered",
+        Update::TakenBack(_) => "takenBack",
+        Update::NotTakenBack(_) => "notTakenBack",
         Update::GoTo { .. } => "goTo",
         Update::Status(_) => "status",
         Update::CompletionLists(_) => "completionLists",
@@ -68,13 +70,14 @@ fn update_name(update: &Update) -> &'static str {
     }
 }
 
-const N_UPDATES: usize = 39;
+const N_UPDATES: usize = 41;
 
 fn command_name(command: &Command) -> &'static str {
     match command {
         Command::Prompt(_) => "prompt",
         Command::PromptWith { .. } => "promptWith",
         Command::Steer(_) => "steer",
+        Command::TakeBack(_) => "takeBack",
         Command::Mode(_) => "mode",
         Command::Interrupt => "interrupt",
         Command::AnswerNow => "answerNow",
@@ -105,7 +108,7 @@ fn command_name(command: &Command) -> &'static str {
     }
 }
 
-const N_COMMANDS: usize = 30;
+const N_COMMANDS: usize = 31;
 
 fn seal(kind: SealKind) -> Option<Seal> {
     Some(Seal { kind, payload: "bytes+/=\u{2028}".to_owned() })
@@ -283,6 +286,8 @@ fn updates() -> Vec<Update> {
         Update::Undone(text("again")),
         Update::NotSent { text: text("@x"), what: text("no file"), hint: Some(text("name one")) },
         Update::NotSteered { text: text("@x"), error: None },
+        Update::TakenBack(text("only the tests")),
+        Update::NotTakenBack(text("only the tests")),
         Update::NotSteered {
             text: text("@x"),
             error: Some(SteeringError { what: text("no file"), hint: Some(text("name one")) }),
@@ -355,6 +360,7 @@ fn commands() -> Vec<Command> {
             ],
         },
         Command::Steer(text("only the tests")),
+        Command::TakeBack(text("only the tests")),
         Command::Mode(ToolMode::AcceptEdits),
         Command::Interrupt,
         Command::AnswerNow,

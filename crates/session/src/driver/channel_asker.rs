@@ -28,6 +28,11 @@ impl ChannelAsker {
         }
     }
 
+    /// Tells whether a message for the turn is taken back.
+    pub(super) fn answer_take_back(&self, text: String, is_waiting: bool) {
+        self.send(if is_waiting { front::Update::TakenBack(text) } else { front::Update::NotTakenBack(text) });
+    }
+
     /// Tells the user that a command will run after the current turn.
     pub(super) fn announce_deferred(&self, command: &front::Command) {
         let name = match command {
@@ -51,6 +56,7 @@ impl ChannelAsker {
             front::Command::Prompt(_)
             | front::Command::PromptWith { .. }
             | front::Command::Steer(_)
+            | front::Command::TakeBack(_)
             | front::Command::View(_)
             | front::Command::Theme(_)
             | front::Command::Mouse(_)

@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::interruptible::{AfterWork, interruptible};
+use super::waiting_commands::take_message;
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::session_recorder::StoringFront;
@@ -84,6 +85,11 @@ impl Driver {
             Command::Other { name, rest } => self.run_other(&name, &rest).await,
             Command::Quit => Ok(CommandOutcome::Quit),
             // No turn is running, so there is nothing to stop or to answer.
+            Command::TakeBack(text) => {
+                let is_waiting = take_message(&mut self.deferred, &text);
+                self.asker.answer_take_back(text, is_waiting);
+                Ok(CommandOutcome::Silent)
+            }
             Command::Interrupt | Command::AnswerNow | Command::Answer { .. } | Command::Terminal(_) => {
                 Ok(CommandOutcome::Silent)
             }

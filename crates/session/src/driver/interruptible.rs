@@ -8,7 +8,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::CancellationToken;
 
 use super::channel_asker::ChannelAsker;
-use super::waiting_commands::take_back;
+use super::waiting_commands::{take_back, take_message};
 
 /// What the front end asked for while the work went on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,10 @@ pub(super) async fn interruptible<T>(
                     for text in take_back(deferred) {
                         asker.send(Update::NotSteered { text, error: None });
                     }
+                }
+                Some(Command::TakeBack(text)) => {
+                    let is_waiting = take_message(deferred, &text);
+                    asker.answer_take_back(text, is_waiting);
                 }
                 Some(Command::Quit) | None => {
                     after = AfterWork::Quit;

@@ -141,7 +141,10 @@ impl Driver {
             };
             let Some(command) = command else { return };
             // These belong to a running turn, or arrived too late for it.
-            let is_aside = matches!(command, Command::Interrupt | Command::AnswerNow | Command::Answer { .. });
+            let is_aside = matches!(
+                command,
+                Command::Interrupt | Command::AnswerNow | Command::Answer { .. } | Command::TakeBack(_)
+            );
             // Profile names are offered for completion.
             let changes_lists = matches!(command, Command::Profile(_));
             let begins_a_turn = matches!(command, Command::Prompt(_) | Command::PromptWith { .. } | Command::Steer(_));

@@ -35,6 +35,7 @@ pub(super) fn title(command: &Command) -> Option<String> {
         | Command::Prompt(_)
         | Command::PromptWith { .. }
         | Command::Steer(_)
+        | Command::TakeBack(_)
         | Command::Mode(_)
         | Command::Interrupt
         | Command::AnswerNow

@@ -28,6 +28,15 @@ impl Steering {
         Ok(attached.descriptions)
     }
 
+    /// Takes the newest message back, if it is this one and the turn does not have it yet.
+    pub(super) fn take_back(&mut self, text: &str) -> bool {
+        let is_waiting = self.typed.last().is_some_and(|typed| typed == text) && self.queue.take_last().is_some();
+        if is_waiting {
+            self.typed.pop();
+        }
+        is_waiting
+    }
+
     /// The messages that were not sent before the turn ended. They are the newest ones.
     pub(super) fn take_unsent(mut self) -> Vec<String> {
         let n_unsent = self.queue.take_all().len();

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::next_request::LastCount;
 use super::steering::Steering;
-use super::waiting_commands::take_back;
+use super::waiting_commands::{take_back, take_message};
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
 use crate::prompt_attachments::{attach, attach_named};
@@ -127,6 +127,10 @@ impl Driver {
                         }
                         Err(error) => self.asker.send(Update::NotSteered { text, error: Some(error) }),
                     },
+                    Some(Command::TakeBack(text)) => {
+                        let is_waiting = steering.take_back(&text) || take_message(&mut self.deferred, &text);
+                        self.asker.answer_take_back(text, is_waiting);
+                    }
                     Some(Command::Quit) | None => {
                         quits = true;
                         cancel.cancel();

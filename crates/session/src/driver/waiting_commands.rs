@@ -18,6 +18,19 @@ pub(super) fn take_back(waiting: &mut VecDeque<Command>) -> Vec<String> {
     taken
 }
 
+/// Takes out the last message for a turn, if it is this one.
+pub(super) fn take_message(waiting: &mut VecDeque<Command>, text: &str) -> bool {
+    let last = waiting.iter().rposition(|command| matches!(command, Command::Steer(_)));
+    let Some(at) = last.filter(|at| waiting.get(*at).is_some_and(|command| is_message(command, text))) else {
+        return false;
+    };
+    waiting.remove(at).is_some()
+}
+
+fn is_message(command: &Command, text: &str) -> bool {
+    matches!(command, Command::Steer(message) if message == text)
+}
+
 fn typed(command: &Command) -> Option<String> {
     if let Command::Shell { command, output } = command {
         let mark = match output {
@@ -33,6 +46,16 @@ fn typed(command: &Command) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t20_only_the_last_waiting_message_is_taken_out() {
+        let steer = |text: &str| Command::Steer(text.to_owned());
+        let mut waiting = VecDeque::from([steer("one"), steer("two"), Command::Compact]);
+        assert!(!take_message(&mut waiting, "one"));
+        assert!(take_message(&mut waiting, "two"));
+        assert!(!take_message(&mut waiting, "two"));
+        assert_eq!(waiting, [steer("one"), Command::Compact]);
+    }
 
     #[test]
     fn t16_stopping_takes_back_what_would_run_next_but_no_settings() {

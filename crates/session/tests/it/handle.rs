@@ -191,6 +191,35 @@ fn t20_every_protocol_accepts_a_message_after_a_step() {
 }
 
 #[test]
+fn t20_the_last_waiting_message_is_taken_back_and_no_other() {
+    let folders = TestFolders::new("taken-back");
+    let session = spawn(options(&folders)).unwrap();
+    let send = |command| session.commands.send(command).unwrap();
+    send(Command::Prompt("sim: stall".to_owned()));
+    let is_open = |update: &Update| matches!(update, Update::Opened { .. });
+    assert!(session.updates.iter().any(|update| is_open(&update)));
+    send(Command::Steer("first".to_owned()));
+    send(Command::Steer("second".to_owned()));
+    for text in ["first", "second", "second"] {
+        send(Command::TakeBack(text.to_owned()));
+    }
+    send(Command::Interrupt);
+    let answers: Vec<Update> = until_ready(&session.updates)
+        .into_iter()
+        .filter(|update| matches!(update, Update::TakenBack(_) | Update::NotTakenBack(_) | Update::NotSteered { .. }))
+        .collect();
+    let expected = [
+        Update::NotTakenBack("first".to_owned()),
+        Update::TakenBack("second".to_owned()),
+        Update::NotTakenBack("second".to_owned()),
+        Update::NotSteered { text: "first".to_owned(), error: None },
+    ];
+    assert_eq!(answers, expected);
+    send(Command::TakeBack("first".to_owned()));
+    assert_eq!(session.updates.iter().next(), Some(Update::NotTakenBack("first".to_owned())));
+}
+
+#[test]
 fn t20_a_message_without_a_turn_is_a_prompt_and_one_that_names_no_file_comes_back() {
     let folders = TestFolders::new("steered-idle");
     let session = spawn(options(&folders)).unwrap();

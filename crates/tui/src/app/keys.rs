@@ -174,6 +174,11 @@ impl App {
                     self.composer.editor.fill(&text);
                 }
             }
+            (_, KeyCode::Up) if is_empty && self.taking_back => (),
+            (_, KeyCode::Up) if is_empty && !self.steering.is_empty() => {
+                self.taking_back = true;
+                return self.steering.back().cloned().map(Command::TakeBack).into_iter().collect();
+            }
             _ => {
                 let width = self.input_width();
                 self.composer.edit(key, width);

@@ -92,6 +92,8 @@ pub struct App {
     pub(crate) queue: VecDeque<String>,
     /// Messages for the running turn that have not gone in yet.
     pub(crate) steering: VecDeque<String>,
+    /// The session was asked to take the last of them back.
+    pub(super) taking_back: bool,
     pub(crate) permission_prompt: PermissionPrompt,
     pub(crate) reader: Option<ReaderView>,
     pub(crate) find: Option<FindBar>,
@@ -146,6 +148,7 @@ impl App {
             bindings,
             queue: VecDeque::new(),
             steering: VecDeque::new(),
+            taking_back: false,
             permission_prompt: PermissionPrompt::default(),
             reader: None,
             find: None,

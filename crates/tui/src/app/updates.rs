@@ -74,6 +74,11 @@ impl App {
             }
             Update::Restored(messages) => self.restored(&messages),
             Update::NotSteered { text, error } => self.not_steered(&text, error),
+            Update::TakenBack(text) => self.taken_back(&text),
+            Update::NotTakenBack(_) => {
+                self.taking_back = false;
+                self.toast("too late to take it back: the model gets your message".to_owned());
+            }
             Update::NotSent { text, what, hint } => self.not_sent(&text, what, hint),
             Update::Undone(question) => self.undone(&question),
             Update::GoTo { message, part } => self.show_search_hit(message, part),
@@ -289,6 +294,14 @@ impl App {
                 self.transcript.push_output(&CommandOutput::Line(line.to_owned()));
             }
         }
+    }
+
+    fn taken_back(&mut self, text: &str) {
+        self.taking_back = false;
+        if let Some(at) = self.steering.iter().rposition(|waiting| waiting == text) {
+            self.steering.remove(at);
+        }
+        self.put_back(text);
     }
 
     fn put_back(&mut self, text: &str) {

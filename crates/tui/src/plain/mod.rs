@@ -270,6 +270,8 @@ impl PlainSession {
             | Update::Suspend => (),
             // A line terminal asks for none.
             Update::Detail(_) => (),
+            // A line that was sent cannot be taken back.
+            Update::TakenBack(_) | Update::NotTakenBack(_) => (),
             // Printed lines cannot be scrolled to.
             Update::GoTo { .. } => (),
         }

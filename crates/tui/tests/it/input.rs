@@ -103,6 +103,34 @@ fn t20_a_message_that_did_not_go_in_is_back_in_the_input() {
 }
 
 #[test]
+fn t20_up_takes_a_waiting_message_back_from_the_session_before_it_goes_to_the_history() {
+    let mut term = TestTerminal::new(80, 20);
+    term.line("first");
+    term.line("second");
+    term.line("third");
+    let sent = term.sent.len();
+    term.key(KeyCode::Up);
+    term.key(KeyCode::Up);
+    assert_eq!(term.sent[sent..], [Command::TakeBack("third".into())], "once, until the session answers");
+    assert!(term.screen().contains("after this step: third"), "{}", term.screen());
+    term.update(Update::TakenBack("third".into()));
+    let screen = term.screen();
+    assert!(screen.contains("❯ third") && !screen.contains("after this step: third"), "{screen}");
+    assert!(screen.contains("after this step: second"), "{screen}");
+
+    term.control('u');
+    term.key(KeyCode::Up);
+    assert_eq!(term.sent.last(), Some(&Command::TakeBack("second".into())));
+    term.update(Update::Recorded(Arc::new(user_message("first"))));
+    term.update(Update::Recorded(Arc::new(user_message("second"))));
+    term.update(Update::NotTakenBack("second".into()));
+    let screen = term.screen();
+    assert!(screen.contains("too late to take it back") && !screen.contains("❯ third"), "{screen}");
+    term.key(KeyCode::Up);
+    assert!(term.screen().contains("❯ third"), "then the history\n{}", term.screen());
+}
+
+#[test]
 fn t23_shift_tab_cycles_the_mode_which_is_shown_and_can_be_named() {
     let mut term = TestTerminal::new(80, 10);
     let status = |mode| Status { model: "acme/deep".into(), mode, ..Status::default() };

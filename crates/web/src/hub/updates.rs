@@ -78,6 +78,8 @@ impl HubState {
                 frames
             }
             Update::NotSteered { text, error } => self.not_sent(&text, error),
+            Update::TakenBack(text) => self.not_sent(&text, None),
+            Update::NotTakenBack(_) => Vec::new(),
             Update::Status(status) => {
                 self.status = *status;
                 one(self.frame("status", &json!(self.status)))

@@ -75,6 +75,8 @@ impl OpenSession {
             Update::Detail(_) => (),
             // What was sent cannot be taken back, and an editor has its own history and signals.
             Update::NotSteered { .. }
+            | Update::TakenBack(_)
+            | Update::NotTakenBack(_)
             | Update::Restored(_)
             | Update::GoTo { .. }
             | Update::PromptHistory(_)

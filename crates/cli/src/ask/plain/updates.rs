@@ -65,6 +65,8 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
             | Update::Undone(_)
             | Update::NotSent { .. }
             | Update::NotSteered { .. }
+            | Update::TakenBack(_)
+            | Update::NotTakenBack(_)
             | Update::GoTo { .. }
             | Update::Status(_)
             | Update::CompletionLists(_)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::scripted_provider::{ScriptedProvider, ScriptedStep};
 use super::test_folders::TestFolders;
-use super::{ESC, SHIFT_TAB, Terminal};
+use super::{ESC, SHIFT_TAB, Terminal, UP};
 
 const MODEL: &[&str] = &["-m", "played/some-model"];
 
@@ -80,6 +80,30 @@ fn t20_a_message_during_the_answer_continues_the_turn() {
     terminal.idle();
     let second = messages(&provider.bodies()[1]);
     let expected = [("user", "which fruit?"), ("assistant", "Apples and pears."), ("user", "no apples")];
+    assert_eq!(second, expected.map(|(role, text)| (role.to_owned(), text.to_owned())));
+}
+
+#[test]
+fn t20_a_waiting_message_that_is_taken_back_is_sent_once_as_it_is_then() {
+    let provider = ScriptedProvider::new(vec![
+        vec![ScriptedStep::Say("Apples"), ScriptedStep::Hold, ScriptedStep::Say(" and pears.")],
+        vec![ScriptedStep::Say("Plums, then.")],
+    ]);
+    let folder = TestFolders::new("steering-taken-back").config(&provider.config());
+    let mut terminal = Terminal::ready(&folder, MODEL);
+    terminal.enter("which fruit?");
+    terminal.see("Apples");
+    terminal.enter("no apples");
+    terminal.see("after this step: no apples");
+    terminal.keys(UP);
+    terminal.see("❯ no apples");
+    terminal.enter(", please");
+    terminal.see("after this step: no apples, please");
+    provider.resume_reply();
+    terminal.see("Plums, then.");
+    terminal.idle();
+    let second = messages(&provider.bodies()[1]);
+    let expected = [("user", "which fruit?"), ("assistant", "Apples and pears."), ("user", "no apples, please")];
     assert_eq!(second, expected.map(|(role, text)| (role.to_owned(), text.to_owned())));
 }
 
