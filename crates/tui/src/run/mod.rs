@@ -7,6 +7,7 @@ mod coalesce;
 mod editor;
 mod highlight_thread;
 mod keys;
+mod notification_sequence;
 mod terminal_guard;
 mod terminal_output;
 mod terminal_theme;

@@ -4,7 +4,6 @@ use std::io::{self, Write, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use aside_core::settings::Notify;
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::event::{
     DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste, EnableFocusChange,
@@ -20,6 +19,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 
+use super::notification_sequence::{Multiplexer, notification_sequence};
 use super::terminal_output::TerminalOutput;
 use crate::app::{App, Notification};
 use crate::theme::ColourDepth;
@@ -34,6 +34,7 @@ pub(super) struct TerminalGuard {
     terminal: Terminal<CrosstermBackend<TerminalOutput>>,
     mouse: MouseMode,
     title: Option<String>,
+    multiplexer: Multiplexer,
 }
 
 impl TerminalGuard {
@@ -51,7 +52,7 @@ impl TerminalGuard {
         }));
         enter_screen()?;
         let terminal = Terminal::new(CrosstermBackend::new(TerminalOutput::new(depth, panicked)))?;
-        let mut guard = TerminalGuard { terminal, mouse, title: None };
+        let mut guard = TerminalGuard { terminal, mouse, title: None, multiplexer: Multiplexer::of_environment() };
         guard.mouse(mouse)?;
         Ok(guard)
     }
@@ -69,17 +70,12 @@ impl TerminalGuard {
         }
     }
 
-    /// Calls the user. The text has no control characters.
-    pub(super) fn notify(&mut self, Notification { how, text }: &Notification) -> io::Result<()> {
-        // A semicolon would begin another field.
-        let text = text.replace(';', ",");
-        let sequence = match how {
-            Notify::Off => return Ok(()),
-            Notify::Bell => "\x07".to_owned(),
-            Notify::Osc9 => format!("\x1b]9;{text}\x07"),
-            Notify::Osc777 => format!("\x1b]777;notify;aside;{text}\x07"),
-        };
-        execute!(self.terminal.backend_mut(), Print(sequence))
+    /// Calls the user.
+    pub(super) fn notify(&mut self, notification: &Notification) -> io::Result<()> {
+        match notification_sequence(notification, self.multiplexer) {
+            Some(sequence) => execute!(self.terminal.backend_mut(), Print(sequence)),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn draw(&mut self, app: &mut App) -> io::Result<()> {
