@@ -14,6 +14,9 @@ pub struct Status {
     pub model: String,
     pub profile: Option<String>,
     pub title: Option<String>,
+    /// The id of the stored session; `None` before the first message.
+    #[serde(default)]
+    pub session: Option<String>,
     pub limit: Option<u64>,
     /// The effort setting; the request may use another one.
     pub effort: Option<String>,

@@ -5,6 +5,7 @@ use aside_core::message::Message;
 use aside_core::rules::{Decision, EgressAction};
 use aside_core::settings::{SettingKey, Settings};
 use aside_front::{Command, CommandOutput, DecisionRow, SessionCompletion};
+use aside_store::SessionId;
 use aside_store::search::{HitCount, HitList, SearchHit, takes_star};
 use aside_store::session::{BranchLength, SessionSummary};
 use aside_store::usage::UsageRow;
@@ -144,7 +145,12 @@ pub(super) fn settings(settings: &Settings, key: Option<&str>) -> Result<Command
 }
 
 /// A list of sessions with their numbers of prompts; those of another project than `root` with their folder.
-pub(super) fn sessions(sessions: &[SessionSummary], lengths: &[BranchLength], root: &str) -> CommandOutput {
+pub(super) fn sessions(
+    sessions: &[SessionSummary],
+    lengths: &[BranchLength],
+    root: &str,
+    current: Option<&SessionId>,
+) -> CommandOutput {
     if sessions.is_empty() {
         return line("there is no session yet");
     }
@@ -155,7 +161,8 @@ pub(super) fn sessions(sessions: &[SessionSummary], lengths: &[BranchLength], ro
         let changed = escape_markdown(&times::local(*changed));
         let prompts = counted(length.n_prompts, "prompt");
         let folder = other_folder(session, root).map(|folder| format!(" · in {}", escape_markdown(folder)));
-        format!("{}. **{title}**\n   {changed} · {prompts}{model} · {id}{}\n", at + 1, folder.unwrap_or_default())
+        let mark = if current == Some(id) { "**current** · " } else { "" };
+        format!("{}. **{title}**\n   {mark}{changed} · {prompts}{model} · {id}{}\n", at + 1, folder.unwrap_or_default())
     };
     let items: String = sessions.iter().zip(lengths).enumerate().map(item).collect();
     // Above the list: the end of a long one is below the screen.
@@ -284,6 +291,7 @@ mod tests {
             &[session(Some("a *b* `c`"), Some(("/p/sub", "/p"))), session(None, Some(("/q", "/q")))],
             &[1, 4].map(|n_prompts| BranchLength { n_messages: 9, n_prompts }),
             "/p",
+            None,
         ));
         let shown: Vec<&str> = shown.lines().collect();
         assert_eq!(shown[0], "/resume NUMBER continues one");
@@ -292,7 +300,23 @@ mod tests {
         assert_eq!(shown[4], "2. **without a title**");
         assert!(shown[5].contains("· 4 prompts ·"), "{}", shown[5]);
         assert!(shown[5].ends_with(r"k3f9 · in \/q"), "{}", shown[5]);
-        assert_eq!(sessions(&[], &[], "/p"), CommandOutput::Line("there is no session yet".to_owned()));
+        assert_eq!(sessions(&[], &[], "/p", None), CommandOutput::Line("there is no session yet".to_owned()));
+    }
+
+    #[test]
+    fn the_session_that_is_shown_is_marked_in_the_list() {
+        let session = |id: &str| SessionSummary {
+            id: SessionId::new(id),
+            title: None,
+            model: None,
+            folder: None,
+            created: Time(0),
+            changed: Time(0),
+        };
+        let lengths = [1, 1].map(|n_prompts| BranchLength { n_messages: 2, n_prompts });
+        let shown = markdown(sessions(&[session("a1"), session("b2")], &lengths, "/p", Some(&SessionId::new("b2"))));
+        let marked: Vec<&str> = shown.lines().filter(|line| line.contains("**current**")).collect();
+        assert!(matches!(marked.as_slice(), [line] if line.ends_with(" b2")), "{shown}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use aside_core::dialect::Dialect;
 use aside_front::{CompletionLists, CostSoFar, MouseMode, ScreenSettings, Status, Update};
-use aside_store::Store;
+use aside_store::{SessionId, Store};
 
 use super::blocking::blocking;
 use super::{Driver, replies};
@@ -31,6 +31,7 @@ impl Driver {
             model: self.active.model.clone(),
             profile: self.profile.clone(),
             title: self.title.clone(),
+            session: self.session_id().map(SessionId::to_string),
             limit: settings.context_limit(),
             effort: settings.effort().filter(|_| settings.enabled().0).map(|effort| effort.to_string()),
             view: settings.display(),

@@ -33,6 +33,8 @@ impl Driver {
         let line = format!("continuing in a copy: {}", copy.id);
         (self.recorder, self.undone_prompt) = (None, None);
         (self.resumed, self.continuation) = (Some(copy), Continuation::Itself);
+        self.send_status();
+        self.refresh_lists().await;
         Ok(CommandOutcome::Reply(replies::line(line)))
     }
 
@@ -107,7 +109,7 @@ impl Driver {
     }
 
     /// The stored session that is shown.
-    fn session_id(&self) -> Option<&SessionId> {
+    pub(super) fn session_id(&self) -> Option<&SessionId> {
         let recorded = self.recorder.as_ref().map(SessionRecorder::id);
         recorded.or_else(|| self.resumed.as_ref().map(|stored| &stored.id))
     }
@@ -129,7 +131,7 @@ impl Driver {
                 })
                 .await?;
                 self.listed = sessions.iter().map(|one| ListedItem { session: one.id.clone(), block: None }).collect();
-                Ok(CommandOutcome::Reply(replies::sessions(&sessions, &lengths, &root)))
+                Ok(CommandOutcome::Reply(replies::sessions(&sessions, &lengths, &root, self.session_id())))
             }
             // Ids are longer than list numbers.
             "resume" if rest.parse::<usize>().is_ok_and(|number| number <= self.listed.len()) => {

@@ -19,6 +19,8 @@ pub struct CurrentValues {
     /// The level is what the model gets without a setting.
     pub is_default_effort: bool,
     pub theme: String,
+    /// The id of the stored session.
+    pub session: Option<String>,
 }
 
 impl CurrentValues {
@@ -33,6 +35,7 @@ impl CurrentValues {
             },
             is_default_effort: status.effort.is_none() && !status.thinking_is_off,
             theme: status.screen.theme.to_string(),
+            session: status.session.clone(),
         }
     }
 
@@ -50,6 +53,7 @@ impl CurrentValues {
             "model" => Some(&self.model),
             "effort" => Some(self.effort.as_deref().unwrap_or(DEFAULT_EFFORT)),
             "theme" => Some(&self.theme),
+            "resume" => self.session.as_deref(),
             _ => None,
         }
     }
@@ -146,6 +150,8 @@ impl Composer {
         // Nothing is typed yet that the list could be filtered by.
         if let Some(popup) = self.popup.as_mut().filter(|popup| popup.from == self.editor.cursor())
             && let Some(current) = self.current.for_line(self.editor.raw())
+            // It is the one session that need not be opened.
+            && self.current.session.as_deref() != Some(current)
         {
             popup.select(current);
         }

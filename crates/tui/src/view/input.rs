@@ -14,7 +14,7 @@ use crate::app::{App, InputMode};
 use crate::input::completion::Completion;
 use crate::paint::{clear, paint_row};
 use crate::text::wrap::{ellipsize, first_that_fits};
-use crate::text::{Row, RowBackground, Span, TextRole, width_of};
+use crate::text::{FontStyle, Row, RowBackground, Span, TextRole, width_of};
 
 const MAX_ROWS: usize = 10;
 const PROMPT: &str = "❯ ";
@@ -138,13 +138,8 @@ fn placeholder(app: &App, room: usize) -> Cow<'static, str> {
 const ROOM_FOR_TIMES: usize = 44;
 
 /// What is known of an option, as much as fits. A folder is known by its last part.
-fn described(option: &Completion, label: Option<&'static str>, room: usize) -> String {
+fn described(option: &Completion, room: usize) -> String {
     let doc = terminal_safe_line(&option.doc);
-    let doc = match label {
-        Some(label) if doc.is_empty() => label.to_owned(),
-        Some(label) => format!("{label} · {doc}"),
-        None => doc,
-    };
     // Sessions often begin with the same words.
     let doc = match terminal_safe_line(&option.when) {
         when if when.is_empty() || room < ROOM_FOR_TIMES => doc,
@@ -198,13 +193,18 @@ pub(crate) fn draw_popup(app: &App, area: Rect, buffer: &mut Buffer) {
         let name = ellipsize(&terminal_safe_line(&option.text), widest.min(width.saturating_sub(2)));
         let pad = " ".repeat(widest.saturating_sub(width_of(&name)) + 2);
         let label = app.composer.current().label(app.composer.editor.raw(), &option.text);
-        let doc = described(option, label, width.saturating_sub(widest + 4));
+        let room = width.saturating_sub(widest + 4);
+        let label = label.map(|label| ellipsize(label, room)).unwrap_or_default();
+        let separator = if label.is_empty() { "" } else { " · " };
+        let doc = described(option, room.saturating_sub(width_of(&label) + width_of(separator)));
+        let doc = if doc.is_empty() { doc } else { format!("{separator}{doc}") };
         let mark = if selected { "› " } else { "  " };
         let role = if selected { TextRole::Accent } else { TextRole::Plain };
         let row = Row::new(vec![
             Span::new(TextRole::Accent, mark),
             Span::new(role, name),
             Span::new(TextRole::Muted, pad),
+            Span::new(TextRole::Plain, label).with_font(FontStyle::BOLD),
             Span::new(TextRole::Muted, doc),
         ]);
         let y = area.height - count as u16 + (index - from) as u16;

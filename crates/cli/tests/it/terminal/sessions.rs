@@ -27,6 +27,7 @@ fn p4_another_session_is_found_resumed_and_exported() {
     terminal.until("both sessions, above the status line", |lines| {
         let (_, above) = lines.split_last().unwrap();
         above.iter().filter(|line| line.contains("sim/kimi")).count() == 2
+            && above.iter().filter(|line| line.contains("current ·")).count() == 1
     });
     // Enter completes the matching session and resumes it.
     terminal.enter("/resume where is");

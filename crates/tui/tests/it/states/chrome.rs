@@ -216,8 +216,11 @@ const LINES: &[StateScene] = &[
         },
     },
     StateScene {
-        name: "sessions to choose from",
+        name: "sessions to choose from, one of which is shown",
         play: |term| {
+            let session = Some("p0q1r2s3t4".into());
+            let status = Status { model: "acme/deep".into(), session, ..Status::default() };
+            term.update(Update::Status(Box::new(status)));
             term.update(Update::CompletionLists(Box::new(lists())));
             term.type_text("/resume ");
         },
