@@ -20,6 +20,10 @@ use crate::session_recorder::store_error;
 /// The tools whose changes are recorded.
 const RECORDED_TOOLS: [&str; 2] = ["write", "edit"];
 
+/// What `/diff` shows.
+const DIFF_SCOPE: &str =
+    "what `write` and `edit` changed since this session began, without what was undone; commands are not covered";
+
 /// How many of the commands whose changes stay are listed.
 const MAX_NAMED_COMMANDS: usize = 5;
 
@@ -183,7 +187,7 @@ impl Driver {
             page.push_str(&fenced(&diff));
         }
         match (page.is_empty(), file) {
-            (false, _) => Ok(CommandOutcome::Reply(CommandOutput::Markdown(page))),
+            (false, _) => Ok(CommandOutcome::Reply(CommandOutput::Markdown(format!("{DIFF_SCOPE}\n\n{page}")))),
             (true, Some(file)) => Err(HintedError::new(format!("no tool of this session changed `{file}`"))),
             (true, None) => Err(nothing()),
         }

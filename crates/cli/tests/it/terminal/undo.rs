@@ -112,7 +112,7 @@ fn t21_what_is_typed_before_the_question_could_be_read_does_not_answer_it() {
 fn t21_diff_shows_what_the_session_changed() {
     let (_folder, _provider, mut terminal) = changed("diff");
     terminal.enter("/diff");
-    terminal.see_all(&["-two", "+2", "+new"]);
+    terminal.see_all(&["changed since this session began", "-two", "+2", "+new"]);
     terminal.enter("/diff other.txt");
     terminal.see("no tool of this session changed `other.txt`");
 }
