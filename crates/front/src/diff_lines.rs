@@ -94,6 +94,22 @@ pub fn has_diff(text: &str) -> bool {
     false
 }
 
+/// How many lines a result begins with that say only which file changed, before the first line of the change: none if they
+/// name another file than `path`.
+pub fn lines_before_change(text: &str, path: &str) -> usize {
+    let is_path = |name: &str| {
+        !name.is_empty() && path.strip_suffix(name).is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+    };
+    let sentence = text.lines().next().filter(|line| line.split('`').nth(1).is_some_and(is_path));
+    let n_before = usize::from(sentence.is_some());
+    let mut head = text.lines().skip(n_before);
+    let mut next = || head.next().unwrap_or_default();
+    let names_the_file = matches!(next().strip_prefix("--- "), Some(old) if old == "/dev/null" || old.strip_prefix("a/").is_some_and(is_path))
+        && next().strip_prefix("+++ b/").is_some_and(is_path);
+    let begins = names_the_file && DiffScanner::default().begin_hunk(next());
+    if begins { n_before + 3 } else { 0 }
+}
+
 /// The last line of a diff that was cut for the model: `[in all +3 -1]`.
 fn counted_before_cutting(text: &str) -> Option<(usize, usize)> {
     let counts = text.lines().next_back()?.strip_prefix("[in all +")?.strip_suffix(']')?;
@@ -132,6 +148,26 @@ mod tests {
             DiffLine::Other => '.',
         };
         text.lines().map(sign).collect()
+    }
+
+    #[test]
+    fn t17_the_lines_before_a_change_are_those_that_name_its_file() {
+        #[rustfmt::skip]
+        let cases = [
+            ("a sentence and a head", "edited `a/b.rs` in 1 place\n--- a/a/b.rs\n+++ b/a/b.rs\n@@ -1 +1 @@\n-x\n+y", "a/b.rs", 4),
+            ("an absolute path",      "edited `b.rs`\n--- a/b.rs\n+++ b/b.rs\n@@ -1 +1 @@\n-x\n+y",  "/home/b.rs", 4),
+            ("no sentence",           "--- a/b.rs\n+++ b/b.rs\n@@ -1 +1 @@\n-x\n+y",                "./b.rs", 3),
+            ("a new file",            "created `b.rs`, 1 line\n--- /dev/null\n+++ b/b.rs\n@@ -0,0 +1,1 @@\n+y", "b.rs", 4),
+            ("another file",          "edited `c.rs`\n--- a/c.rs\n+++ b/c.rs\n@@ -1 +1 @@\n-x\n+y", "b.rs", 0),
+            ("a part of the name",    "--- a/b.rs\n+++ b/b.rs\n@@ -1 +1 @@\n-x\n+y",                "ab.rs", 0),
+            ("another sentence",      "careful!\n--- a/b.rs\n+++ b/b.rs\n@@ -1 +1 @@\n-x\n+y",     "b.rs", 0),
+            ("no hunk",               "--- a/b.rs\n+++ b/b.rs\nx",                                  "b.rs", 0),
+            ("no diff",               "edited `b.rs`",                                              "b.rs", 0),
+            ("nothing",               "",                                                           "", 0),
+        ];
+        for (name, text, path, expected) in cases {
+            assert_eq!(lines_before_change(text, path), expected, "{name}");
+        }
     }
 
     #[test]

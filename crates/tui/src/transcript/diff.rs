@@ -31,14 +31,19 @@ pub(super) struct DiffRows {
     codes: Vec<CodeBlock>,
 }
 
+/// The first `n_hidden` lines are read, but take no row.
 pub(super) fn lay_out<'a>(
     source: &str,
     lines: impl Iterator<Item = (usize, &'a str)>,
     width: usize,
+    n_hidden: usize,
 ) -> (Vec<Row>, Vec<CodeBlock>) {
     let mut diff = DiffRows { width, ..DiffRows::default() };
-    for (at, line) in lines {
+    for (index, (at, line)) in lines.enumerate() {
         diff.line(source, at, line);
+        if index < n_hidden {
+            diff.rows.clear();
+        }
     }
     (diff.rows, diff.codes)
 }
@@ -162,7 +167,7 @@ mod tests {
             at += line.len() + 1;
             (from, line)
         });
-        let (rows, codes) = lay_out(DIFF, lines, width);
+        let (rows, codes) = lay_out(DIFF, lines, width, 0);
         let mut out: String = rows.iter().map(|row| format!("|{}\n", row.text())).collect();
         for code in codes {
             let lines: Vec<&str> = code.lines.iter().map(|line| DIFF.get(line.clone()).unwrap()).collect();

@@ -49,6 +49,8 @@ pub struct PlainText {
     /// Lines shown of a partial view.
     part_lines: usize,
     part_side: PartSide,
+    /// How many lines of a diff take no row, at its beginning.
+    n_hidden: usize,
     layout: Option<PlainLayout>,
     highlights: Highlights,
 }
@@ -69,7 +71,8 @@ impl PlainText {
         let lines = source.lines().count();
         let part_lines = if kind == PlainTextKind::User { PART_LINES_OF_PROMPT } else { PART_LINES };
         let part_side = PartSide::First;
-        PlainText { source, kind, lines, part_lines, part_side, layout: None, highlights: Highlights::default() }
+        let (layout, highlights) = (None, Highlights::default());
+        PlainText { source, kind, lines, part_lines, part_side, n_hidden: 0, layout, highlights }
     }
 
     /// A tool result.
@@ -109,6 +112,11 @@ impl PlainText {
     pub fn with_last_lines(self) -> PlainText {
         let part_side = if self.kind == PlainTextKind::Diff { PartSide::First } else { PartSide::Last };
         PlainText { part_side, ..self }
+    }
+
+    /// Leaves out the first lines of a diff, which say nothing new.
+    pub fn without_first_lines(self, n_hidden: usize) -> PlainText {
+        PlainText { n_hidden, part_lines: self.part_lines + n_hidden, ..self }
     }
 
     /// How many lines there are, if some were left out of the text.
@@ -156,7 +164,7 @@ impl PlainText {
             (Extent::Part, PartSide::First) => 0..self.part_lines,
             (Extent::Part, PartSide::Last) => kept.saturating_sub(self.part_lines)..usize::MAX,
         };
-        let (mut rows, codes) = lay_out_lines(&self.source, self.kind, width, shown);
+        let (mut rows, codes) = lay_out_lines(&self.source, self.kind, width, shown, self.n_hidden);
         let cut = extent == Extent::Part && rows.len() > MAX_PART_ROWS;
         match self.part_side {
             PartSide::First if cut => rows.truncate(MAX_PART_ROWS),
@@ -214,7 +222,13 @@ fn rows_above(text: &str, width: usize) -> Vec<Row> {
     rows
 }
 
-fn lay_out_lines(source: &str, kind: PlainTextKind, width: usize, shown: Range<usize>) -> (Vec<Row>, Vec<CodeBlock>) {
+fn lay_out_lines(
+    source: &str,
+    kind: PlainTextKind,
+    width: usize,
+    shown: Range<usize>,
+    n_hidden: usize,
+) -> (Vec<Row>, Vec<CodeBlock>) {
     let mut out = Vec::new();
     let mut at = 0;
     let lines = source.trim_end_matches('\n').split('\n').map(|line| {
@@ -242,7 +256,7 @@ fn lay_out_lines(source: &str, kind: PlainTextKind, width: usize, shown: Range<u
                 &mut out,
             );
         }),
-        PlainTextKind::Diff => return diff::lay_out(source, lines, width),
+        PlainTextKind::Diff => return diff::lay_out(source, lines, width, n_hidden),
         PlainTextKind::Notice(role) => lines.for_each(|(at, line)| {
             let lead = if at == 0 { notice_mark(role) } else { "  " };
             let margin = Margin { first: vec![Span::new(role, lead)], rest: vec![Span::new(role, "  ")] };

@@ -17,15 +17,12 @@ use super::{HintKeys, RenderContext};
 use crate::text::highlight_jobs::{HighlightId, HighlightJob, HighlightResult};
 use crate::text::{Break, HighlightedRows, Margin, Row, RowBackground, Span, TextRole, wrap};
 use aside_front::command_result::{command_lines, shown_result, without_status};
-use aside_front::diff_lines::changed;
+use aside_front::diff_lines::{changed, lines_before_change};
 use aside_front::overwritten_lines::without_overwritten;
 use aside_front::tool_call::{CallState, PATH_ARGUMENTS, SUBJECT_ARGUMENTS, is_created_file, is_stopped_command};
 
-/// Lines shown of a command that runs or has succeeded.
+/// Lines shown of a command that runs or has succeeded, and of a file that was created.
 const COMMAND_LINES: usize = 5;
-
-/// The same for a file that was created, below the result and the head of the diff.
-const CREATED_LINES: usize = COMMAND_LINES + 4;
 
 /// A command with more lines, or with more bytes, is not shown whole above a folded output.
 const SHORT_SUBJECT: (usize, usize) = (3, 240);
@@ -182,7 +179,12 @@ impl ToolBlock {
         if output.kind() == PlainTextKind::Diff {
             self.changed = changed(output.source());
         } else if let Some(text) = self.created_file(shown) {
-            output = PlainText::output(&text).with_part_lines(CREATED_LINES);
+            output = PlainText::output(&text).with_part_lines(COMMAND_LINES);
+        }
+        if output.kind() == PlainTextKind::Diff && self.is_about_a_path {
+            // The header names the file.
+            let n_hidden = lines_before_change(output.source(), &self.subject);
+            output = output.without_first_lines(n_hidden);
         }
         if self.purpose == ToolPurpose::Command {
             let n_lines = command_lines(&described);

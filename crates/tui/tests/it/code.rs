@@ -180,8 +180,8 @@ fn t4_a_long_change_shows_its_first_lines() {
     term.result("c", &format!("--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1,30 @@\n{lines}"), false);
     let said = term.transcript();
     assert_eq!(said[0], "▼ ✓ write a.txt · +30 -0");
-    assert_eq!(said[4..6], ["   1 +line 1", "   2 +line 2"]);
-    assert_eq!(said.last().unwrap(), "  … 17 more lines (click to expand) · Tab, then o");
+    assert_eq!(said[1..3], ["   1 +line 1", "   2 +line 2"]);
+    assert_eq!(said.last().unwrap(), "  … 14 more lines (click to expand) · Tab, then o");
 }
 
 #[test]
