@@ -10,7 +10,7 @@ use super::wrap::{Break, Margin, width_of, wrap};
 
 /// A column is at least as wide as its longest word, up to this limit: one long word must not make
 /// a table unreadable.
-const MAX_WORD: usize = 12;
+const MAX_WORD: usize = 30;
 const BETWEEN: &str = " │ ";
 const BETWEEN_WIDTH: usize = 3;
 /// With more rows, column widths are fixed.
