@@ -80,6 +80,9 @@ pub enum Command {
     Theme(Option<ScreenTheme>),
     /// Choose who handles the mouse, for later sessions too.
     Mouse(MouseMode),
+    /// Look whether another git branch than this one, which is shown, is checked out by now. If so, the answer is a
+    /// status, also during a turn.
+    RefreshBranch(Option<String>),
     /// Ask the providers and local servers for their lists of models. They come as [`crate::Update::Models`].
     ListModels,
     /// A command that only the session knows, with its arguments.

@@ -78,6 +78,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::PromptWith { .. } => "promptWith",
         Command::Steer(_) => "steer",
         Command::TakeBack(_) => "takeBack",
+        Command::RefreshBranch(_) => "refreshBranch",
         Command::Mode(_) => "mode",
         Command::Interrupt => "interrupt",
         Command::AnswerNow => "answerNow",
@@ -108,7 +109,7 @@ fn command_name(command: &Command) -> &'static str {
     }
 }
 
-const N_COMMANDS: usize = 31;
+const N_COMMANDS: usize = 32;
 
 fn seal(kind: SealKind) -> Option<Seal> {
     Some(Seal { kind, payload: "bytes+/=\u{2028}".to_owned() })
@@ -361,6 +362,7 @@ fn commands() -> Vec<Command> {
         },
         Command::Steer(text("only the tests")),
         Command::TakeBack(text("only the tests")),
+        Command::RefreshBranch(Some(text("main"))),
         Command::Mode(ToolMode::AcceptEdits),
         Command::Interrupt,
         Command::AnswerNow,

@@ -57,6 +57,7 @@ impl ChannelAsker {
             | front::Command::PromptWith { .. }
             | front::Command::Steer(_)
             | front::Command::TakeBack(_)
+            | front::Command::RefreshBranch(_)
             | front::Command::View(_)
             | front::Command::Theme(_)
             | front::Command::Mouse(_)

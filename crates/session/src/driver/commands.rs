@@ -17,7 +17,7 @@ use crate::error::HintedError;
 use crate::session_recorder::StoringFront;
 use crate::settings::{self, ProfileName, setting_error};
 use crate::stored_session::Continuation;
-use crate::{atomic, own_commands, profiles, times};
+use crate::{atomic, git_branch, own_commands, profiles, times};
 
 impl Driver {
     pub(super) async fn run_command(
@@ -85,6 +85,12 @@ impl Driver {
             Command::Other { name, rest } => self.run_other(&name, &rest).await,
             Command::Quit => Ok(CommandOutcome::Quit),
             // No turn is running, so there is nothing to stop or to answer.
+            Command::RefreshBranch(shown) => {
+                if git_branch::branch(&self.active.folder) != shown {
+                    self.send_status();
+                }
+                Ok(CommandOutcome::Silent)
+            }
             Command::TakeBack(text) => {
                 let is_waiting = take_message(&mut self.deferred, &text);
                 self.asker.answer_take_back(text, is_waiting);

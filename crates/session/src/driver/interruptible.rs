@@ -42,6 +42,8 @@ pub(super) async fn interruptible<T>(
                     let is_waiting = take_message(deferred, &text);
                     asker.answer_take_back(text, is_waiting);
                 }
+                // The front end asks again.
+                Some(Command::RefreshBranch(_)) => (),
                 Some(Command::Quit) | None => {
                     after = AfterWork::Quit;
                     cancel.cancel();

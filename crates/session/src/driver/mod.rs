@@ -140,10 +140,14 @@ impl Driver {
                 },
             };
             let Some(command) = command else { return };
-            // These belong to a running turn, or arrived too late for it.
+            // These belong to a running turn, or arrived too late for it; or the front end sends them by itself.
             let is_aside = matches!(
                 command,
-                Command::Interrupt | Command::AnswerNow | Command::Answer { .. } | Command::TakeBack(_)
+                Command::Interrupt
+                    | Command::AnswerNow
+                    | Command::Answer { .. }
+                    | Command::TakeBack(_)
+                    | Command::RefreshBranch(_)
             );
             // Profile names are offered for completion.
             let changes_lists = matches!(command, Command::Profile(_));

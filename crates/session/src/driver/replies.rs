@@ -37,6 +37,7 @@ pub(super) fn title(command: &Command) -> Option<String> {
         | Command::PromptWith { .. }
         | Command::Steer(_)
         | Command::TakeBack(_)
+        | Command::RefreshBranch(_)
         | Command::Mode(_)
         | Command::Interrupt
         | Command::AnswerNow

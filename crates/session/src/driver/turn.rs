@@ -13,6 +13,7 @@ use super::steering::Steering;
 use super::waiting_commands::{take_back, take_message};
 use super::{CommandOutcome, Driver, replies};
 use crate::error::HintedError;
+use crate::git_branch;
 use crate::prompt_attachments::{attach, attach_named};
 use crate::recording::RecordingFront;
 use crate::session_recorder::StoringFront;
@@ -127,6 +128,13 @@ impl Driver {
                         }
                         Err(error) => self.asker.send(Update::NotSteered { text, error: Some(error) }),
                     },
+                    Some(Command::RefreshBranch(shown)) => {
+                        let branch = git_branch::branch(&self.active.folder);
+                        if branch != shown {
+                            status.branch = branch;
+                            self.asker.send(Update::Status(Box::new(status.clone())));
+                        }
+                    }
                     Some(Command::TakeBack(text)) => {
                         let is_waiting = steering.take_back(&text) || take_message(&mut self.deferred, &text);
                         self.asker.answer_take_back(text, is_waiting);

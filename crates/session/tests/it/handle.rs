@@ -240,3 +240,35 @@ fn t20_a_message_without_a_turn_is_a_prompt_and_one_that_names_no_file_comes_bac
     session.commands.send(Command::Interrupt).unwrap();
     assert!(until_ready(&session.updates).contains(&Update::TurnEnded(TurnEnd::Interrupted)));
 }
+
+#[test]
+fn t25_a_branch_that_changed_is_told_and_another_is_not() {
+    let folders = TestFolders::new("branch");
+    let head = folders.project().join(".git/HEAD");
+    let check_out = |branch: &str| fs::write(&head, format!("ref: refs/heads/{branch}\n")).unwrap();
+    fs::create_dir_all(folders.project().join(".git")).unwrap();
+    check_out("main");
+    let session = spawn(options(&folders)).unwrap();
+    let ask = |shown: &str| session.commands.send(Command::RefreshBranch(Some(shown.to_owned()))).unwrap();
+    // The answers to another command show that there is none to the first.
+    let next_branch = || {
+        session.commands.send(Command::TakeBack(String::new())).unwrap();
+        let updates = session.updates.iter().take_while(|update| !matches!(update, Update::NotTakenBack(_)));
+        let branches = updates.filter_map(|update| match update {
+            Update::Status(status) => status.branch,
+            _ => None,
+        });
+        branches.last()
+    };
+    next_branch();
+    ask("main");
+    assert_eq!(next_branch(), None);
+    check_out("side");
+    ask("main");
+    assert_eq!(next_branch().as_deref(), Some("side"));
+    session.commands.send(Command::Prompt("sim: stall".to_owned())).unwrap();
+    assert!(session.updates.iter().any(|update| matches!(update, Update::Opened { .. })));
+    check_out("third");
+    ask("side");
+    assert_eq!(next_branch().as_deref(), Some("third"), "during a turn too");
+}

@@ -4,12 +4,15 @@
 use aside_core::block::Time;
 use aside_core::settings::Notify;
 use aside_core::terminal_text::terminal_safe_line;
+use aside_front::Command;
 
 use super::{App, TurnState};
 use crate::text::wrap::ellipsize;
 
 /// A shorter turn ends before the user looks elsewhere.
 const LONG_TURN_MS: u64 = 10_000;
+/// The git branch is asked for at most this often.
+const BRANCH_INTERVAL_MS: u64 = 3_000;
 /// The longest title, in columns.
 const TITLE_WIDTH: usize = 80;
 
@@ -41,6 +44,17 @@ impl App {
         if has_focus {
             self.seen();
         }
+    }
+
+    /// Asks for the git branch when the user is there, because it may be another one by now. Outside of a repository, there
+    /// is nothing to ask.
+    pub(super) fn refresh_branch(&mut self) -> Option<Command> {
+        let now = self.now.filter(|_| self.status.branch.is_some())?;
+        if self.branch_asked_at.is_some_and(|asked| now.0.saturating_sub(asked.0) < BRANCH_INTERVAL_MS) {
+            return None;
+        }
+        self.branch_asked_at = Some(now);
+        Some(Command::RefreshBranch(self.status.branch.clone()))
     }
 
     pub(super) fn call_for_question(&mut self, tool: &str) {

@@ -119,6 +119,8 @@ pub struct App {
     heard_at: Option<Time>,
     /// When Ctrl+C was pressed the first time.
     quit_armed_at: Option<Time>,
+    /// When the session was asked for the git branch.
+    branch_asked_at: Option<Time>,
     /// A view that the engine has not confirmed yet. Older status updates do not override it.
     requested_view: Option<ThinkingDisplay>,
     /// A short confirmation, and when it disappears.
@@ -165,6 +167,7 @@ impl App {
             now: None,
             heard_at: None,
             quit_armed_at: None,
+            branch_asked_at: None,
             requested_view: None,
             toast: None,
         }
@@ -179,7 +182,11 @@ impl App {
     /// Handles one message and returns the commands for the engine.
     pub fn update(&mut self, msg: Msg) -> Vec<Command> {
         match msg {
-            Msg::Key(key) => self.key(key),
+            Msg::Key(key) => {
+                let mut commands = self.key(key);
+                commands.extend(self.refresh_branch());
+                commands
+            }
             Msg::Mouse(mouse) => self.mouse_event(mouse),
             Msg::Paste(text) => self.paste(&text),
             Msg::Edited(text) => {
@@ -189,7 +196,7 @@ impl App {
             Msg::Resize => Vec::new(),
             Msg::Focus(has_focus) => {
                 self.focus_changed(has_focus);
-                Vec::new()
+                if has_focus { self.refresh_branch().into_iter().collect() } else { Vec::new() }
             }
             Msg::Tick(now) => {
                 self.tick(now);

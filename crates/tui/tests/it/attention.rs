@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aside_core::settings::Notify;
 use aside_core::turn::TurnEnd;
-use aside_front::{NextRequest, OpenedBlock, PendingQuestion, QuestionId, ScreenSettings, Status, Update};
+use aside_front::{Command, NextRequest, OpenedBlock, PendingQuestion, QuestionId, ScreenSettings, Status, Update};
 use aside_tui::app::Msg;
 
 use crate::support::{TestTerminal, question_about, sending};
@@ -148,4 +148,28 @@ fn t25_between_turns_the_status_is_about_the_next_request() {
     assert_eq!(status_line(&mut term), "acme/deep · ~300/200k · no effort sent", "after /compact");
     term.update(Update::Restored(Vec::new()));
     assert_eq!(status_line(&mut term), "acme/deep · 0/200k", "after /new, until the session says more");
+}
+
+#[test]
+fn t25_the_git_branch_is_asked_for_when_the_user_is_there_and_not_often() {
+    let mut term = TestTerminal::new(80, 12);
+    let on = |branch: Option<&str>| {
+        Update::Status(Box::new(Status { branch: branch.map(str::to_owned), ..Status::default() }))
+    };
+    let asked = |branch: &str| Command::RefreshBranch(Some(branch.to_owned()));
+    term.advance(10);
+    term.type_text("a");
+    assert_eq!(term.sent, [], "there is no repository");
+    term.update(on(Some("main")));
+    term.type_text("bc");
+    assert_eq!(term.sent, [asked("main")], "not for every key");
+    term.advance(3_000);
+    term.msg(Msg::Focus(false));
+    assert_eq!(term.sent.len(), 1);
+    term.update(on(Some("side")));
+    term.msg(Msg::Focus(true));
+    term.msg(Msg::Focus(true));
+    assert_eq!(term.sent, [asked("main"), asked("side")]);
+    term.advance(60_000);
+    assert_eq!(term.sent.len(), 2, "not while the user is elsewhere");
 }
