@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use aside_core::settings::{Layer, SettingKey};
+use aside_core::settings::Layer;
 use aside_session::HintedError;
 use aside_session::UserFolders;
-use aside_session::profiles::{remove, write};
+use aside_session::profiles::{left_out, remove, write};
 use aside_session::settings::{self, ProfileName};
 use clap::Subcommand;
 
@@ -89,11 +89,8 @@ fn save(name: &ProfileName, model: Option<&str>, overrides: &OverrideArguments) 
     let model = model.or(loaded.model.as_ref().map(|(model, _)| model.as_str()));
     let path = write(&UserFolders::from_environment(), name, model, &loaded.settings)?;
     print_notice(&format!("saved profile `{name}` to {}", path.display()));
-    let left_out = loaded.settings.layer(Layer::Run).map(|(key, _)| key).filter(|key| !key.is_about_thinking());
-    let left_out: Vec<&str> = left_out.map(SettingKey::name).collect();
-    if !left_out.is_empty() {
-        let left_out = left_out.join(", ");
-        print_notice(&format!("note: {left_out}: not saved; a profile holds only the model and `reasoning.*`"));
+    if let Some(note) = left_out(&loaded.settings, &[Layer::Run]) {
+        print_notice(&note);
     }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! Writes and removes profiles: named sets of thinking settings with a model.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use aside_core::settings::{SettingKey, Settings};
+use aside_core::settings::{Layer, SettingKey, Settings};
 
 use crate::error::HintedError;
 use crate::settings::{self, ProfileName};
@@ -31,6 +32,15 @@ pub fn write(
     }
     file.write()?;
     Ok(file.path().to_owned())
+}
+
+/// Says which settings of these layers a profile does not hold.
+pub fn left_out(settings: &Settings, layers: &[Layer]) -> Option<String> {
+    let keys = layers.iter().flat_map(|layer| settings.layer(*layer)).map(|(key, _)| key);
+    let keys: BTreeSet<&str> = keys.filter(|key| !key.is_about_thinking()).map(SettingKey::name).collect();
+    let keys: Vec<&str> = keys.into_iter().collect();
+    (!keys.is_empty())
+        .then(|| format!("note: {}: not saved; a profile holds only the model and `reasoning.*`", keys.join(", ")))
 }
 
 /// Removes a profile. Returns true if it was the active one.

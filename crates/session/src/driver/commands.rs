@@ -187,8 +187,11 @@ impl Driver {
             }
             ProfileAction::Save(name) => {
                 let name: ProfileName = name.parse().map_err(|error| HintedError::new(format!("{error}")))?;
-                profiles::write(folders, &name, Some(&self.active.model), &self.active.session.settings)?;
-                Ok(CommandOutcome::Reply(replies::line(format!("saved as {name}"))))
+                let settings = &self.active.session.settings;
+                profiles::write(folders, &name, Some(&self.active.model), settings)?;
+                let left_out = profiles::left_out(settings, &[Layer::Session, Layer::Run]);
+                let lines = std::iter::once(format!("saved as {name}")).chain(left_out);
+                Ok(CommandOutcome::Reply(replies::line(lines.collect::<Vec<_>>().join("\n"))))
             }
             ProfileAction::Delete(name) => {
                 let name: ProfileName = name.parse().map_err(|error| HintedError::new(format!("{error}")))?;

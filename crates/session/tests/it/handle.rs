@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use aside_core::block::Block;
 use aside_core::message::{Message, Role};
 use aside_core::turn::TurnEnd;
-use aside_front::{Command, CommandOutput, Update};
+use aside_front::{Command, CommandOutput, ProfileAction, Update};
 use aside_session::{Saving, SessionChoice, SessionHandle, SessionOptions, spawn};
 
 use crate::support::TestFolders;
@@ -271,4 +271,25 @@ fn t25_a_branch_that_changed_is_told_and_another_is_not() {
     check_out("third");
     ask("side");
     assert_eq!(next_branch().as_deref(), Some("third"), "during a turn too");
+}
+
+#[test]
+fn saving_a_profile_names_the_settings_that_it_does_not_hold() {
+    let folders = TestFolders::new("profile-note");
+    let session = spawn(options(&folders)).unwrap();
+    let replies = |command: Command| -> Vec<String> {
+        session.commands.send(command).unwrap();
+        let lines = until_ready(&session.updates).into_iter().filter_map(|update| match update {
+            Update::CommandOutput(CommandOutput::Line(line)) => Some(line),
+            _ => None,
+        });
+        lines.collect()
+    };
+    let save = || Command::Profile(ProfileAction::Save("work".to_owned()));
+    assert_eq!(replies(save()), ["saved as work"]);
+    for (key, value) in [("screen.notify", "off"), ("reasoning.effort", "low"), ("reply.maxBytes", "1000000")] {
+        replies(Command::Set { key: key.to_owned(), value: value.to_owned() });
+    }
+    let note = "note: reply.maxBytes, screen.notify: not saved; a profile holds only the model and `reasoning.*`";
+    assert_eq!(replies(save()), [format!("saved as work\n{note}")]);
 }
