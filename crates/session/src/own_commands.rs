@@ -111,10 +111,35 @@ impl CommandFile<'_> {
     }
 }
 
-/// Puts the arguments in: `$ARGUMENTS` is all of them, `$1` to `$9` are single words. A prompt without either gets
-/// them at its end.
+/// The single arguments: words, or words in quotes, which are left out. A quote counts only where an argument begins, and
+/// only if another one ends the argument, so that an apostrophe is a letter.
+fn single_arguments(arguments: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = arguments.trim_start();
+    while !rest.is_empty() {
+        let (argument, after) =
+            quoted(rest).unwrap_or_else(|| rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len())));
+        found.push(argument);
+        rest = after.trim_start();
+    }
+    found
+}
+
+/// The text between the quotes at the beginning, and what follows.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|letter| ['"', '\''].contains(letter))?;
+    let inside = text.get(1..)?;
+    let ends_argument = |after: &str| after.is_empty() || after.starts_with(char::is_whitespace);
+    inside.match_indices(quote).find_map(|(at, _)| {
+        let (argument, after) = (inside.get(..at)?, inside.get(at + 1..)?);
+        ends_argument(after).then_some((argument, after))
+    })
+}
+
+/// Puts the arguments in: `$ARGUMENTS` is all of them as they were typed, `$1` to `$9` are single ones. A prompt without
+/// either gets them at its end.
 fn with_arguments(prompt: &str, arguments: &str) -> String {
-    let words: Vec<&str> = arguments.split_whitespace().collect();
+    let words = single_arguments(arguments);
     let (mut out, mut rest, mut is_used) = (String::new(), prompt, false);
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
@@ -156,6 +181,13 @@ mod tests {
             ("Review it.",           "",          "Review it."),
             ("costs $5? $ and $0",   "a",         "costs ? $ and $0"),
             ("$ARGUMENTS",           "$1 $2",     "$1 $2"),
+            ("[$1] [$2]",            "\"two words\" three", "[two words] [three]"),
+            ("[$1] [$2]",            "'a \"b\"' \"it's\"", "[a \"b\"] [it's]"),
+            ("[$1] [$2] [$3]",       "don't say it's", "[don't] [say] [it's]"),
+            ("[$1] [$2]",            "\"not closed",  "[\"not] [closed]"),
+            ("[$1] [$2]",            "\"a\"b c\" d",  "[a\"b c] [d]"),
+            ("[$1] [$2]",            "\"\" 漢字",      "[] [漢字]"),
+            ("All: $ARGUMENTS",      "\"two words\" x", "All: \"two words\" x"),
         ];
         for (prompt, arguments, expected) in cases {
             assert_eq!(with_arguments(prompt, arguments), expected, "{prompt}");
