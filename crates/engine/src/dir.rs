@@ -153,6 +153,11 @@ impl Dir {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
+    /// Removes a folder that is empty.
+    pub(crate) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
     fn create(&self, name: &OsStr, bytes: &[u8], mode: FileMode) -> io::Result<()> {
         let bits = match mode {
             FileMode::Private | FileMode::SameAs(_) => 0o600,

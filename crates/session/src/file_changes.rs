@@ -2,7 +2,9 @@
 //! redoes them.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fs, io};
 
 use aside_core::block::Time;
 use aside_engine::tools::{self, ChangeObserver, FileContent, FileRestorer, PriorFile};
@@ -23,6 +25,8 @@ pub(crate) struct ChangeRecorder(Mutex<RecorderState>);
 struct RecorderState {
     target: Option<RecordingTarget>,
     notices: Vec<String>,
+    /// The folders that did not exist before a file was written into them, by the path of the file.
+    created_folders: HashMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -44,6 +48,16 @@ impl ChangeRecorder {
         self.lock().target = None;
     }
 
+    /// Remembers, for as long as the program runs, which folders a new file needs.
+    fn note_missing_folders(&self, path: &Path) {
+        let is_missing = |folder: &&Path| matches!(fs::symlink_metadata(folder), Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let folders = path.ancestors().skip(1).take_while(is_missing);
+        let folders: Vec<String> = folders.filter_map(Path::to_str).map(str::to_owned).collect();
+        if let Some(path) = path.to_str().filter(|_| !folders.is_empty()) {
+            self.lock().created_folders.insert(path.to_owned(), folders);
+        }
+    }
+
     fn notice(&self, notice: String) {
         self.lock().notices.push(notice);
     }
@@ -63,7 +77,10 @@ impl ChangeObserver for ChangeRecorder {
         let too_large = || format!("{name} is too large to be kept; /undo cannot put it back");
         let failed = |error: StoreError| format!("/undo cannot put {name} back: {error}");
         let before = match &change.before {
-            PriorFile::Missing => None,
+            PriorFile::Missing => {
+                self.note_missing_folders(change.path);
+                None
+            }
             PriorFile::File { content, mode } => Some(FileVersion { content, mode: Some(*mode) }),
             PriorFile::TooLarge => {
                 let recorded = store.record_too_large_change(&session, turn, path);
@@ -255,6 +272,20 @@ impl ChangedFiles<'_> {
             self.store.record_file_change(session, &change, MAX_CONTENT_BYTES)?;
         }
         Ok(())
+    }
+
+    /// Removes the folders that were created for files that undoing removed, unless something is in them. Returns a line
+    /// for each.
+    pub(crate) fn remove_created_folders(&self, plans: &[FilePlan], recorder: &ChangeRecorder) -> Vec<String> {
+        let removed = plans.iter().filter(|plan| plan.target.is_none());
+        let state = recorder.lock();
+        let folders = removed.filter_map(|plan| state.created_folders.get(&plan.path)).flatten();
+        let mut folders: Vec<&String> = folders.collect();
+        // A folder comes after those inside it.
+        folders.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+        folders.dedup();
+        let removed = folders.into_iter().filter(|folder| self.restorer.remove_empty_folder(folder));
+        removed.map(|folder| format!("{}/: removed", self.restorer.name(folder))).collect()
     }
 
     /// Restores the files, and returns the changes that were handled and a line for each file.

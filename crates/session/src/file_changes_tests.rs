@@ -87,7 +87,8 @@ impl TestProject {
         if crash {
             plans.truncate(1);
         }
-        let (done, lines) = files.restore(&plans, Direction::Undo, changed_since).unwrap();
+        let (done, mut lines) = files.restore(&plans, Direction::Undo, changed_since).unwrap();
+        lines.extend(files.remove_created_folders(&plans, &self.recorder));
         if !crash {
             self.store.record_undo(&self.session, None, &done).unwrap();
         }
@@ -129,6 +130,25 @@ impl Random {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most
     }
+}
+
+#[test]
+fn t21_undo_removes_the_folders_that_a_write_created_unless_something_is_in_them() {
+    let mut project = TestProject::new("folders");
+    fs::create_dir(project.path("empty")).unwrap();
+    project.begin_turn();
+    project.write("new/deep/a.txt", "a");
+    project.write("new/deep/b.txt", "b");
+    project.write("empty/c.txt", "c");
+    let files = ["new/deep/a.txt: removed", "new/deep/b.txt: removed", "empty/c.txt: removed"];
+    let folders = ["new/deep/: removed", "new/: removed"];
+    assert_eq!(project.undo(ChangedSince::Skip, false), [&files[..], &folders[..]].concat());
+    assert!(!project.path("new").exists() && project.path("empty").exists(), "the other folder was there before");
+    project.redo().unwrap();
+    assert!(project.path("new/deep/b.txt").exists());
+    fs::write(project.path("new/mine.txt"), "mine").unwrap();
+    assert_eq!(project.undo(ChangedSince::Skip, false), [&files[..], &folders[..1]].concat());
+    assert!(project.path("new/mine.txt").exists());
 }
 
 #[test]

@@ -114,6 +114,13 @@ impl FileRestorer {
         }
     }
 
+    /// Removes the folder at this absolute path, if it is empty. Returns whether it did.
+    pub fn remove_empty_folder(&self, path: &str) -> bool {
+        let Ok(ResolvedPath { base, relative, .. }) = self.resolve(path) else { return false };
+        let (Some(parent), Some(name)) = (relative.parent(), relative.file_name()) else { return false };
+        base.open_folder(parent).and_then(|parent| parent.remove_folder(name)).is_ok()
+    }
+
     fn resolve(&self, path: &str) -> Result<ResolvedPath, String> {
         let resolved = self.0.resolve(path)?;
         match resolved.path == Path::new(path) {

@@ -298,7 +298,12 @@ impl Driver {
             return Ok((Vec::new(), Vec::new()));
         };
         let files = ChangedFiles { store, restorer };
-        files.restore(plans, direction, changed_since).map_err(|error| store_error(&error))
+        let restored = files.restore(plans, direction, changed_since);
+        let (done, mut lines) = restored.map_err(|error| store_error(&error))?;
+        if direction == Direction::Undo {
+            lines.extend(files.remove_created_folders(plans, &self.active.change_recorder));
+        }
+        Ok((done, lines))
     }
 
     /// Remembers what was undone, so that it can be redone.
