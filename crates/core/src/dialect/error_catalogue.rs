@@ -371,9 +371,18 @@ fn after_words<'m>(message: &'m str, part: &str) -> Option<&'m str> {
     message.match_indices(part).find_map(|(at, found)| {
         let (before, after) = (message.get(..at)?, message.get(at + found.len()..)?);
         let is_path = ends_phrase && after.strip_prefix('.').is_some_and(|below| below.starts_with(is_name));
-        let is_part = (begins_word && before.ends_with(is_name)) || (ends_word && after.starts_with(is_name));
+        let is_part = (begins_word && (before.ends_with(is_name) || begins_a_model(before)))
+            || (ends_word && after.starts_with(is_name));
         (!is_part && !is_path).then_some(after)
     })
+}
+
+/// Whether a text ends with the beginning of a model's name, which may end with any word:
+/// `maker-2-thinking`, but not `extended-thinking`.
+fn begins_a_model(text: &str) -> bool {
+    let Some(text) = text.strip_suffix('-') else { return false };
+    let name = text.rsplit(|c: char| !c.is_ascii_alphanumeric() && !"-_./:".contains(c)).next().unwrap_or_default();
+    name.contains(|c: char| c.is_ascii_digit() || c == '-' || c == '/')
 }
 
 /// A message without case, backticks and the kind of quotes, which proxies

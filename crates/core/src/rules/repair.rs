@@ -2,6 +2,7 @@
 //! calls for, one at a time. Storage is not changed, and thinking that the user
 //! withheld is never sent.
 
+mod about_effort;
 mod applied;
 mod effort;
 mod learned;
@@ -43,9 +44,9 @@ pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &Ref
     };
     let applies = |row: &ErrorRow| match row.when {
         None => true,
-        // Many things have a list of values. Levels are in the list of levels.
+        // Many things have a list of values.
         Some(RequestPart::Effort) if row.repair == Repair::NearestEffort => {
-            refused.has(RequestPart::Effort) && !applied::levels_in(&message).is_empty()
+            about_effort::lists_levels(error.all_words(), refused)
         }
         Some(part) => refused.has(part),
     };

@@ -426,7 +426,21 @@ fn an_error_message_finds_its_catalogue_row() {
         .filter(|id| !cases.iter().any(|case| case.0 == *id))
         .collect();
     assert!(untested.is_empty(), "no text for {untested:?}");
-    assert!(!dialects.catalogue().iter().any(|row| row.matches("rate limit reached")));
+    #[rustfmt::skip]
+    let others = [
+        ("rate limit reached",                                       None),
+        ("The model maker-2-thinking is not supported here",         None),
+        ("The model 'maker/some-thinking' is not supported",         None),
+        ("extended-thinking is not supported for this model",        Some("cannot_think")),
+        ("Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64", None),
+        ("Invalid 'input[3].call_id': string too long. Expected a string with maximum length 64",       None),
+        ("Invalid 'input[3].id': 'a_1'. Expected an ID that begins with 'b'.",                          Some("long_id")),
+        ("Invalid 'previous_response_id': 'a'. Expected an ID that begins with 'b'.",                   None),
+    ];
+    for (message, expected) in others {
+        let row = dialects.catalogue().iter().find(|row| row.when.is_none() && row.matches(message));
+        assert_eq!(row.map(|row| row.id.as_str()), expected, "{message}");
+    }
 }
 
 #[test]

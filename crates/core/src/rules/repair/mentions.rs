@@ -36,6 +36,9 @@ const BEFORE: [&str; 13] = [
 /// Words that mark the word before them as a key.
 const AFTER: [&str; 7] = ["parameter", "parameters", "field", "property", "argument", "param", "option"];
 
+/// Words that mark the word after them as the name of something that the request refers to.
+const NAMED: [&str; 4] = ["model", "tool", "function", "deployment"];
+
 /// All words of a message, in order.
 pub(super) fn mentions(message: &str) -> Vec<Mention<'_>> {
     let spans: Vec<(usize, usize)> = spans(message).take(MAX_MENTIONS).collect();
@@ -54,19 +57,21 @@ pub(super) fn mentions(message: &str) -> Vec<Mention<'_>> {
         let quoted = is_quote(before) || is_quote(after);
         // A Latin word in Chinese text is a name.
         let is_in_other_script = |c: Option<char>| c.is_some_and(|c| c.is_alphabetic() && !c.is_ascii());
-        let marked = quoted
+        let is_key = quoted
             || is_in_other_script(before_space)
             || is_in_other_script(after_space)
             || after == Some(':')
             || names.len() > 1
             || is_one_of(&BEFORE, at.checked_sub(1))
             || is_one_of(&AFTER, Some(at + 1));
+        let marked = is_key && (names.len() > 1 || !is_one_of(&NAMED, at.checked_sub(1)));
         Mention { names, indices, marked, quoted }
     };
     spans.iter().enumerate().map(mention).collect()
 }
 
-/// Runs of name characters, with the dots and brackets of paths.
+/// Runs of name characters, with the dots and brackets of paths, and with the hyphens of
+/// compounds: the `thinking` of `some-model-thinking` is not a key.
 fn spans(message: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut at = 0;
@@ -78,7 +83,9 @@ fn spans(message: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
             let index = rest.strip_prefix('[').and_then(|rest| rest.find(']').map(|close| (rest, close)));
             if name > 0 {
                 end += name;
-            } else if rest.starts_with('.') && rest.chars().nth(1).is_some_and(is_name) {
+            } else if (rest.starts_with('.') || (rest.starts_with('-') && end > start))
+                && rest.chars().nth(1).is_some_and(is_name)
+            {
                 end += 1;
             } else if let Some((rest, close)) = index
                 && rest.get(..close).is_some_and(|index| !index.is_empty() && index.bytes().all(|b| b.is_ascii_digit()))
@@ -158,6 +165,8 @@ mod tests {
             ("messages[3].reasoning: not supported",       true),
             ("with reasoning models",                      false),
             ("该模型不支持reasoning参数",                    true),
+            ("The model 'some-model-reasoning' is gone",   false),
+            ("attempted to call tool 'reasoning'",         false),
         ];
         for (message, expected) in cases {
             let is_key = |mention: &Mention<'_>| {

@@ -7,13 +7,14 @@ mod named_member;
 mod other_keys;
 
 use super::AppliedRepair;
+use super::about_effort::names_other_parameter;
 use super::mentions::{Mention, contains_phrase, mentions, words};
 use crate::dialect::{EFFORT_LEVELS, Repair};
 use crate::rules::{KeyRule, RefusedRequest, WrittenKey};
 use demanded_value::missing_member;
 pub(super) use demanded_value::{demanded_value, missing_value};
 use named_member::named_member;
-use other_keys::names_another_key;
+pub(super) use other_keys::names_another_key;
 
 /// The lists of a body that hold messages or items.
 const MESSAGE_LISTS: [&str; 3] = ["messages", "input", "contents"];
@@ -75,7 +76,7 @@ pub(super) fn repairs_for_named_key(
     if let Some(member) = named_member(&mentions, refused) {
         return member;
     }
-    let named = named_keys(&mentions, &message_words, refused);
+    let named = named_keys(message, &mentions, &message_words, refused);
     if named.is_empty() || names_another_key(message, refused) {
         return Vec::new();
     }
@@ -149,12 +150,19 @@ fn repairs_for_carrier(message: &str) -> Vec<AppliedRepair> {
 /// The written keys that a message names. A path that leads into the messages is
 /// about what they carry, not about a parameter of the same name.
 fn named_keys<'k>(
+    message: &str,
     mentions: &[Mention<'_>],
     message_words: &[String],
     refused: &'k RefusedRequest,
 ) -> Vec<&'k WrittenKey> {
+    // A level that is listed was not refused, and a parameter says itself what it is.
+    let levels = super::applied::levels_in(message);
+    let is_refused = |value: &str| !names_other_parameter(message) && !levels.iter().any(|level| level == value);
     let by = |closeness| {
-        let is_named = move |key: &&WrittenKey| names_key(mentions, message_words, key, closeness);
+        let is_named = |key: &&WrittenKey| {
+            let value = key.value.as_deref().filter(|value| is_refused(value));
+            names_key(mentions, message_words, key, value, closeness)
+        };
         refused.written.iter().filter(is_named).collect::<Vec<_>>()
     };
     let mut named = by(Closeness::Last);
@@ -244,8 +252,14 @@ enum Closeness {
 }
 
 /// Whether a message names a key: as a path, as a marked word, or in words that
-/// are enough to recognise it.
-fn names_key(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKey, closeness: Closeness) -> bool {
+/// are enough to recognise it. A refused effort level counts too.
+fn names_key(
+    mentions: &[Mention<'_>],
+    message_words: &[String],
+    key: &WrittenKey,
+    value: Option<&str>,
+    closeness: Closeness,
+) -> bool {
     let names: Vec<&str> = key.path.split('.').collect();
     let same = |a: &str, b: &str| words(a) == words(b);
     let is_phrase = |name: &&&str| is_own(name) && words(name).len() > 1;
@@ -259,7 +273,7 @@ fn names_key(mentions: &[Mention<'_>], message_words: &[String], key: &WrittenKe
         }
     }
     // An effort level in quotes names its parameter.
-    let value = key.value.as_deref().filter(|value| key.rule == KeyRule::Effort && EFFORT_LEVELS.contains(value));
+    let value = value.filter(|value| key.rule == KeyRule::Effort && EFFORT_LEVELS.contains(value));
     mentions.iter().filter(|mention| mention.marked).any(|mention| match mention.names.as_slice() {
         [only] => {
             value.is_some_and(|value| same(only, value)) || names.iter().any(|name| is_own(name) && same(only, name))

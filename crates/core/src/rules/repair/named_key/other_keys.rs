@@ -38,7 +38,7 @@ const MAX_SEARCHED: usize = 2000;
 
 /// Whether a message also names a key of the request that has nothing to do with
 /// thinking. The keys that a server lists as known do not count.
-pub(super) fn names_another_key(message: &str, refused: &RefusedRequest) -> bool {
+pub(in crate::rules::repair) fn names_another_key(message: &str, refused: &RefusedRequest) -> bool {
     let lowered = message.to_ascii_lowercase();
     let end = KNOWN_KEYS.iter().filter_map(|mark| lowered.find(mark)).min().unwrap_or(message.len());
     let mentions = mentions(message.get(..end).unwrap_or(message));
