@@ -50,7 +50,8 @@ pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &Ref
         }
         Some(part) => refused.has(part),
     };
-    // Without a mode, there is none to switch; a parameter that was not sent cannot be left out.
+    // Without a mode, there is none to switch; a parameter that was not sent cannot be left out, nor a header that is
+    // sent for its sake.
     let has_key = |row: &ErrorRow| {
         let is_sent =
             |key: &String| key.split('.').next().is_some_and(|name| refused.body.contains(&format!("\"{name}\":")));
@@ -59,7 +60,7 @@ pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &Ref
     let applies = |row: &ErrorRow| {
         applies(row)
             && (row.repair != Repair::SwitchMode || !applied::modes_in(&message).is_empty())
-            && (row.repair != Repair::OmitParameter || has_key(row))
+            && (!matches!(row.repair, Repair::OmitParameter | Repair::BindingHeader) || has_key(row))
     };
     if let Some(row) = matching_row(dialects.catalogue(), error.status, &message, applies) {
         let mut ladder = AppliedRepair::ladder(row, &message);
@@ -69,6 +70,11 @@ pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &Ref
             let drop =
                 (!sampling.is_empty()).then_some(AppliedRepair { repair: Repair::DropParameters, details: sampling });
             ladder.splice(0..0, drop.into_iter().chain(named_key::missing_value(error.all_words(), refused)));
+        }
+        // Where a message lists levels, one of them is nearer to what was asked for than none.
+        let levels = applied::levels_in(&message);
+        if row.repair == Repair::DropEffort && refused.has(RequestPart::Effort) && !levels.is_empty() {
+            ladder.insert(0, AppliedRepair { repair: Repair::NearestEffort, details: levels });
         }
         // A level or a switch that turns thinking off is left out before another
         // one is tried.

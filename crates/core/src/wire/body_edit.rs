@@ -49,8 +49,14 @@ fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) 
         let is_named = |edit: &BodyEdit| matches!(edit, BodyEdit::OmitMember { kind: of, name: member } if *of == kind && member == name);
         (edits.iter().any(is_named) && !is_needed(name)) || (is_beside_text && THINKING_FIELDS.contains(&name))
     };
+    let is_added = |name: &str| {
+        edits.iter().any(
+            |edit| matches!(edit, BodyEdit::AddMember { kind: of, name: added, .. } if *of == kind && added == name),
+        )
+    };
     each_member(object, |name, value| match (name, value.kind()) {
         _ if omitted(name) => (),
+        (_, JsonKind::Null) if is_added(name) => (),
         // The documented dummy is words, not base64.
         ("thoughtSignature", JsonKind::Text)
             if edits.contains(&BodyEdit::StandardBase64)
@@ -69,7 +75,7 @@ fn edit_object(object: Raw<'_>, edits: &[BodyEdit], out: &mut NestedObject<'_>) 
     for edit in edits {
         if let BodyEdit::AddMember { kind: of, name, json } = edit
             && *of == kind
-            && member(object, name).is_none()
+            && member(object, name).is_none_or(|value| value.kind() == JsonKind::Null)
         {
             out.push_raw(name, json);
         }
@@ -169,8 +175,8 @@ mod tests {
                 r#"{"input":[{"type":"reasoning","content":[],"encrypted_content":"e"},{"type":"reasoning","content":[1]},{"type":"message","content":[]}]}"#,
                 r#"{"input":[{"type":"reasoning","encrypted_content":"e"},{"type":"reasoning","content":[1]},{"type":"message","content":[]}]}"#),
             ("a missing member", add,
-                r#"{"input":[{"type":"reasoning","id":"r"},{"type":"reasoning","summary":[1]}]}"#,
-                r#"{"input":[{"type":"reasoning","id":"r","summary":[]},{"type":"reasoning","summary":[1]}]}"#),
+                r#"{"input":[{"type":"reasoning","id":"r"},{"type":"reasoning","summary":[1]},{"type":"reasoning","summary":null}]}"#,
+                r#"{"input":[{"type":"reasoning","id":"r","summary":[]},{"type":"reasoning","summary":[1]},{"type":"reasoning","summary":[]}]}"#),
             ("emptied messages", BodyEdit::DropEmptied,
                 r#"{"messages":[{"role":"user","content":""},{"role":"assistant","content":""},{"role":"assistant","content":[{"type":"thinking"}]},{"role":"assistant","content":[{"type":"text","text":" "},{"type":"tool_use"}]},{"role":"assistant","content":null,"tool_calls":[]}]}"#,
                 r#"{"messages":[{"role":"user","content":""},{"role":"assistant","content":[{"type":"tool_use"}]},{"role":"assistant","content":null,"tool_calls":[]}]}"#),

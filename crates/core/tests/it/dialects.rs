@@ -411,6 +411,7 @@ fn an_error_message_finds_its_catalogue_row() {
         ("clears_nothing",        "config",      "omit_parameter",     "`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive"),
         ("content_beside_thinking", "shape",     "drop_beside_text",   "Cannot pass both content and thinking in an assistant message with tool calls!"),
         ("thinking_mode",         "config",      "switch_mode",        "invalid params, invalid thinking.type: \"enabled\" (allowed: adaptive, disabled) (2013)"),
+        ("template_arguments",    "config",      "omit_parameter",     "chat_template is not supported for Mistral tokenizers."),
         ("conflicts_with_thinking", "config",    "off_for_turn",       "Json mode response is not supported when thinking is enabled"),
     ];
     for (id, class, repair, message) in cases {

@@ -105,6 +105,7 @@ const CASES: &[RepairCase] = &[
     RepairCase { row: "no_text",               dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Hidden,    settings: &[], message: "messages.1.content.0.thinking: each thinking block must contain thinking" },
     RepairCase { row: "clears_nothing",        dialect: "anthropic",         model: "claude-sonnet-5",   history: HistoryVariant::Usual,     settings: &[], message: "`clear_thinking_20251015` strategy requires `thinking` to be enabled or adaptive" },
     RepairCase { row: "content_beside_thinking", dialect: "llamacpp",        model: "m",                 history: HistoryVariant::Usual,     settings: &[], message: "Cannot pass both content and thinking in an assistant message with tool calls!" },
+    RepairCase { row: "template_arguments",    dialect: "vllm",              model: "m",                 history: HistoryVariant::Usual,     settings: &[("reasoning.enabled", "false")], message: "chat_template is not supported for Mistral tokenizers." },
     RepairCase { row: "conflicts_with_thinking", dialect: "qwen",            model: "qwen3-max",         history: HistoryVariant::Usual,     settings: &[], message: "Json mode response is not supported when thinking is enabled" },
 ];
 

@@ -162,7 +162,7 @@ pub(super) fn levels_in(message: &str) -> Vec<String> {
 }
 
 /// What comes before the supported levels, the clearest first.
-const LIST_MARKS: [&str; 25] = [
+const LIST_MARKS: [&str; 27] = [
     "supported values",
     "supported types",
     "supported reasoning",
@@ -185,6 +185,8 @@ const LIST_MARKS: [&str; 25] = [
     "one of",
     "expected",
     "please use",
+    "; use ",
+    ". use ",
     "choose",
     "allowed",
     "only",
@@ -220,6 +222,9 @@ fn refused_modes_in(message: &str) -> Vec<String> {
             || message.contains(&format!("Input tag '{switch}'"))
             || ["", "'", "\"", "`"].iter().any(|quote| message.contains(&format!("hinking type: {quote}{switch}")))
             || message.contains(&format!("{switch} thinking is not supported"))
+            || ["'", "\"", "`"]
+                .iter()
+                .any(|quote| message.contains(&format!("{quote}{switch}{quote} is not supported")))
             || (**switch == "between_tools" && message.contains("between_tools"))
     };
     ["enabled", "disabled", "adaptive", "between_tools"].iter().filter(refused).map(|word| (*word).to_owned()).collect()

@@ -35,6 +35,16 @@ fn faulty_request(row: &ErrorRow, dialect: &Dialect) -> Setup {
                 lines.push(format!(r#"ask.effort.path = "{}""#, effort_path(dialect.protocol)));
             }
         }
+        "binding_header" => {
+            let thinking = r#"{ thinking = { block_binding = { prefix_mismatch_behavior = "drop_block" } } }"#;
+            lines.push(match dialect.protocol {
+                Protocol::Bedrock => format!("ask.extra = {{ additionalModelRequestFields = {thinking} }}"),
+                _ => format!("ask.extra = {thinking}"),
+            });
+        }
+        "template_arguments" => {
+            lines.push("ask.on = { chat_template_kwargs = { enable_thinking = true } }".to_owned());
+        }
         "switch_and_effort" => {
             settings.push(("reasoning.effort", "high"));
             lines.push(r#"ask.effort = { path = "reasoning_effort", values = ["low", "high"] }"#.to_owned());
