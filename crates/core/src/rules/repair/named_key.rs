@@ -107,6 +107,9 @@ pub(super) fn repairs_for_named_key(
     }
     match named.first() {
         Some(key) if key.rule == KeyRule::Carrier => repairs_for_carrier(message),
+        Some(key) if is_unknown_member(message, &mentions, key, refused) => {
+            ladder(Repair::OmitParameter, std::slice::from_ref(&key.path), &key.path)
+        }
         Some(key) => ladder(Repair::OmitParameter, &[named_part(&mentions, &message_words, key)], &key.path),
         None => Vec::new(),
     }
@@ -116,12 +119,27 @@ pub(super) fn repairs_for_named_key(
 fn repairs_for_effort(message: &str, message_words: &[String], key: &WrittenKey) -> Vec<AppliedRepair> {
     let listed = super::applied::levels_in(message);
     let lowered = message.to_lowercase();
-    let is_unknown = listed.is_empty() && UNKNOWN_KEY.iter().any(|words| lowered.contains(words));
+    let is_unknown = listed.is_empty() && says_unknown_key(&lowered);
     let quotes_value = key.value.as_ref().is_some_and(|value| contains_phrase(message_words, &words(value)));
     match is_unknown || (listed.is_empty() && !quotes_value) {
         true => ladder(Repair::DropEffort, &[], &key.path),
         false => ladder(Repair::NearestEffort, &listed, &key.path),
     }
+}
+
+/// Whether a message in lower case says that a key is unknown.
+fn says_unknown_key(lowered: &str) -> bool {
+    UNKNOWN_KEY.iter().any(|words| lowered.contains(words))
+}
+
+/// Whether a message says that it does not know one member of an object that has others: it is
+/// named by its whole path.
+fn is_unknown_member(message: &str, mentions: &[Mention<'_>], key: &WrittenKey, refused: &RefusedRequest) -> bool {
+    let Some((container, _)) = key.path.rsplit_once('.') else { return false };
+    let below = format!("{container}.");
+    says_unknown_key(&message.to_lowercase())
+        && mentions.iter().any(|mention| mention.quoted && mention.names.join(".") == key.path)
+        && refused.written.iter().any(|other| other.path != key.path && other.path.starts_with(&below))
 }
 
 /// The switch is left out; first only the part that the message names, if it has other parts.
@@ -169,6 +187,14 @@ fn named_keys<'k>(
     if named.is_empty() {
         named = by(Closeness::LastButOne);
     }
+    // What is named below an object counts more than the object.
+    let is_leaf_named = |key: &&WrittenKey| {
+        let leaf = words(key.path.rsplit('.').next().unwrap_or_default());
+        key.path.contains('.') && leaf.len() > 1 && contains_phrase(message_words, &leaf)
+    };
+    if named.iter().any(is_leaf_named) {
+        named.retain(is_leaf_named);
+    }
     let is_in_messages = |mention: &Mention<'_>| {
         !mention.indices.is_empty() && mention.names.first().is_some_and(|name| MESSAGE_LISTS.contains(name))
     };
@@ -208,7 +234,7 @@ fn is_invalid_request(status: Option<u16>, message: &str) -> bool {
         None | Some(400 | 422) => true,
         Some(429 | 500..=599) => {
             let message = message.to_ascii_lowercase();
-            INVALID_REQUEST.iter().any(|mark| message.contains(mark))
+            INVALID_REQUEST.iter().any(|mark| message.contains(mark)) || says_unknown_key(&message)
         }
         Some(_) => false,
     }
