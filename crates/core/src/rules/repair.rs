@@ -35,9 +35,15 @@ pub(super) struct Diagnosis {
     pub(super) ladder: Vec<AppliedRepair>,
 }
 
+/// Statuses that are about the key or the balance of the account.
+const ABOUT_THE_ACCOUNT: [u16; 2] = [401, 402];
+
 /// What a refusal of this request means, if it is about thinking. The catalogue
 /// comes first; below it, a message that names one of our keys is enough.
 pub(super) fn diagnose(dialects: &Dialects, error: &ProviderError, refused: &RefusedRequest) -> Option<Diagnosis> {
+    if error.status.is_some_and(|status| ABOUT_THE_ACCOUNT.contains(&status)) {
+        return None;
+    }
     let message = match &error.code {
         Some(code) => format!("{} {code}", error.all_words()),
         None => error.all_words().to_owned(),
