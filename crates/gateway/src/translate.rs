@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::time::Instant;
 
 use aside_core::block::Reply;
-use aside_core::event::{Ending, Event, ProviderError, ReplyEnd};
+use aside_core::event::{ContextOverflow, Ending, Event, ProviderError, ReplyEnd};
 use aside_core::fold::Fold;
 use aside_core::protocol::Protocol;
 use aside_core::rules::AnswerMode;
@@ -254,7 +254,15 @@ impl Call {
     fn refused_translated(&self, refusal: &ProviderRefusal, mut receipt: Receipt) -> Attempted {
         let status = refusal.error.status.unwrap_or(502);
         receipt.status = status;
-        let error = ProviderError::new(refusal.error.message.clone()).with_status(status);
+        let overflow = match self.context.config.dialects.is_too_long(&refusal.error.words_and_code()) {
+            true => ContextOverflow::Final,
+            false => ContextOverflow::None,
+        };
+        // Without the provider's code: the client knows those of its own protocol.
+        let error = ProviderError::new(refusal.error.message.clone())
+            .with_status(status)
+            .with_overflow(overflow)
+            .with_lacks_credit(refusal.error.lacks_credit);
         let mut answer = json_response(status, error_reply(self.protocol, &error));
         if let Some(pause) = refusal.response.as_ref().and_then(|response| response.retry_after) {
             set_header(&mut answer, "retry-after", &pause.as_secs().max(1).to_string());

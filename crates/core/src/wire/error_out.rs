@@ -1,7 +1,7 @@
 //! Writes errors in the form of each protocol.
 
 use super::request_draft::object;
-use crate::event::ProviderError;
+use crate::event::{ContextOverflow, ProviderError};
 use crate::json_text::{ObjectWriter, quote};
 use crate::protocol::Protocol;
 
@@ -11,7 +11,7 @@ pub fn error_reply(protocol: Protocol, error: &ProviderError) -> String {
     let code = || quote(error.code.as_deref().unwrap_or_else(|| usual_code(protocol, error.status)));
     match protocol {
         Protocol::OpenaiChat | Protocol::OpenaiResponses => {
-            let (kind, code) = (code(), code());
+            let (kind, code) = (code(), quote(openai_code(error, protocol)));
             let inner = object([("message", &message), ("type", &kind), ("param", "null"), ("code", &code)]);
             object([("error", &inner)])
         }
@@ -62,6 +62,16 @@ pub(super) fn typed_error_in_stream(error: &ProviderError) -> String {
         inner.push_raw("status_code", &status.to_string());
     }
     inner.finish()
+}
+
+/// Clients look for two of these codes: to shorten the conversation, or to stop asking.
+fn openai_code(error: &ProviderError, protocol: Protocol) -> &str {
+    match (&error.code, error.overflow, error.lacks_credit) {
+        (Some(code), ..) => code,
+        (None, ContextOverflow::None, false) => usual_code(protocol, error.status),
+        (None, ContextOverflow::None, true) => "insufficient_quota",
+        (None, ..) => "context_length_exceeded",
+    }
 }
 
 fn usual_code(protocol: Protocol, status: Option<u16>) -> &'static str {
@@ -115,6 +125,20 @@ mod tests {
         for (protocol, body) in cases {
             assert_eq!(error_reply(protocol, &error), body, "{protocol}");
         }
+    }
+
+    #[test]
+    fn a_conversation_that_is_too_long_and_an_account_without_credit_have_their_own_codes() {
+        let too_long = ProviderError::new("m").with_status(400).with_overflow(ContextOverflow::Final);
+        let no_credit = ProviderError::new("m").with_status(429).with_lacks_credit(true);
+        let code = |error| {
+            let read = read_error(Raw::of(&error_reply(Protocol::OpenaiChat, error)).unwrap());
+            read.and_then(|read| read.code)
+        };
+        assert_eq!(code(&too_long).as_deref(), Some("context_length_exceeded"));
+        assert_eq!(code(&no_credit).as_deref(), Some("insufficient_quota"));
+        let own = no_credit.clone().with_code("slow_down".to_owned());
+        assert_eq!(code(&own).as_deref(), Some("slow_down"));
     }
 
     #[test]

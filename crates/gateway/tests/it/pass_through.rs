@@ -79,6 +79,34 @@ async fn g4_error_bodies_pass_with_our_key_replaced() {
 }
 
 #[tokio::test]
+async fn g4_a_translated_error_has_the_code_that_clients_look_for() {
+    let provider = Provider::start(|received| {
+        let (status, message) = if received.body.contains("long") {
+            (400, "prompt is too long: 210000 tokens > 200000 maximum")
+        } else {
+            (429, "Your credit balance is too low")
+        };
+        Scripted {
+            status,
+            content_type: "application/json",
+            headers: vec![],
+            pieces: vec![
+                format!("{{\"type\":\"error\",\"error\":{{\"type\":\"x\",\"message\":\"{message}\"}}}}").into(),
+            ],
+            breaks_off: false,
+        }
+    })
+    .await;
+    let running = Setup::new(config(&provider, "anthropic")).start().await;
+    for (word, status, code) in [("long", 400, "context_length_exceeded"), ("poor", 429, "insufficient_quota")] {
+        let body = format!("{{\"model\":\"up/m\",\"messages\":[{{\"role\":\"user\",\"content\":\"{word}\"}}]}}");
+        let answer = running.post("/v1/chat/completions", &[], body).await;
+        assert_eq!((answer.status, answer.json()["error"]["code"].as_str()), (status, Some(code)), "{answer:?}");
+    }
+    assert_eq!(provider.received().len(), 2, "nothing was sent twice");
+}
+
+#[tokio::test]
 async fn g4_a_broken_stream_breaks_for_the_client_too() {
     let piece = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"half\"}}]}\n\n".to_vec();
     let provider =
