@@ -244,8 +244,10 @@ impl ShellCall {
             let pids: Vec<String> = ran.survivors.iter().map(ToString::to_string).collect();
             warnings.push(format!("still running, because it could not be killed: {}", pids.join(", ")));
         }
-        let restored =
-            ran.restored.iter().map(|path| format!("protected, and restored after this command changed it: {path}"));
+        let restored = ran
+            .restored
+            .iter()
+            .map(|path| format!("protected, and restored, because it changed while this command ran: {path}"));
         let changed = ran.changed.iter().map(|path| format!("protected, and changed by this command: {path}"));
         warnings.extend(restored.chain(changed).chain(ran.problems.iter().cloned()));
         for line in &warnings {

@@ -194,7 +194,11 @@ async fn k1_a_protected_path_is_restored_unless_the_user_approved_the_command() 
         let tools = test_dir.tools_at(tier, &[("shell", "allow")], PermissionMode::Ask);
         let asker = ScriptedAsker::new([]);
         let result = run(&tools, &asker, "shell", attack.clone()).await;
-        assert!(result.content.contains("restored after this command changed it"), "{tier}: {}", result.content);
+        assert!(
+            result.content.contains("restored, because it changed while this command ran"),
+            "{tier}: {}",
+            result.content
+        );
         assert!(!hook.exists() && !test_dir.root().join(".envrc").exists(), "{tier}");
         assert_eq!(fs::read_to_string(test_dir.root().join(".git/config")).unwrap(), config, "{tier}");
         assert!(
