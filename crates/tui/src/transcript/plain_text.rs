@@ -38,7 +38,8 @@ pub enum PartSide {
 const PART_LINES: usize = 16;
 /// Lines shown of a prompt, which the user knows.
 const PART_LINES_OF_PROMPT: usize = 12;
-/// Rows shown of a partial text with long lines.
+/// Rows shown of a partial text with long lines: so many of a line, and so many in all.
+const MAX_ROWS_OF_A_LINE: usize = 4;
 const MAX_PART_ROWS: usize = 40;
 
 #[derive(Debug)]
@@ -99,7 +100,8 @@ impl PlainText {
     /// Whether a partial view would hide anything.
     pub fn is_long(&self) -> bool {
         // A tool result may be one long line of data; a prompt should take no more than a screen.
-        let bytes_of_a_line = if self.kind == PlainTextKind::User { 240 } else { 1000 };
+        let is_brief = self.kind == PlainTextKind::User || self.part_side == PartSide::Last;
+        let bytes_of_a_line = if is_brief { 240 } else { 1000 };
         self.lines > self.part_lines + 1 || self.source.len() > self.part_lines * bytes_of_a_line
     }
 
@@ -165,10 +167,11 @@ impl PlainText {
             (Extent::Part, PartSide::Last) => kept.saturating_sub(self.part_lines)..usize::MAX,
         };
         let (mut rows, codes) = lay_out_lines(&self.source, self.kind, width, shown, self.n_hidden);
-        let cut = extent == Extent::Part && rows.len() > MAX_PART_ROWS;
+        let max_rows = MAX_PART_ROWS.min(self.part_lines * MAX_ROWS_OF_A_LINE);
+        let cut = extent == Extent::Part && rows.len() > max_rows;
         match self.part_side {
-            PartSide::First if cut => rows.truncate(MAX_PART_ROWS),
-            PartSide::Last if cut => drop(rows.drain(..rows.len() - MAX_PART_ROWS)),
+            PartSide::First if cut => rows.truncate(max_rows),
+            PartSide::Last if cut => drop(rows.drain(..rows.len() - max_rows)),
             PartSide::First | PartSide::Last => (),
         }
         if extent == Extent::Part && (cut || self.lines > self.part_lines) {
@@ -285,5 +288,24 @@ fn notice_mark(role: TextRole) -> &'static str {
         | TextRole::Removed
         | TextRole::SearchMatch
         | TextRole::Token(..) => "· ",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t17_a_part_with_long_lines_takes_few_rows_and_ends_with_the_end() {
+        let text = format!("first\n{}\nlast", "x".repeat(2_000));
+        for width in [40, 80, 200] {
+            let mut output = PlainText::output(&text).with_last_lines().with_part_lines(5);
+            assert!(output.is_long());
+            let body = output.body(width, Extent::Part, HintKeys::default());
+            let rows: Vec<String> = body.rows.iter().map(Row::text).collect();
+            assert!(rows.len() <= 22, "{width}: {} rows", rows.len());
+            assert_eq!(rows.last().map(|row| row.trim()), Some("last"), "{width}");
+        }
+        assert!(!PlainText::output("one\ntwo\nthree\n").with_last_lines().with_part_lines(5).is_long());
     }
 }
