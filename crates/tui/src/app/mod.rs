@@ -94,6 +94,8 @@ pub struct App {
     pub(crate) steering: VecDeque<String>,
     /// The session was asked to take the last of them back.
     pub(super) taking_back: bool,
+    /// The messages that did not go into the turn and are back at the start of the input.
+    pub(super) returned: Option<String>,
     pub(crate) permission_prompt: PermissionPrompt,
     pub(crate) reader: Option<ReaderView>,
     pub(crate) find: Option<FindBar>,
@@ -151,6 +153,7 @@ impl App {
             queue: VecDeque::new(),
             steering: VecDeque::new(),
             taking_back: false,
+            returned: None,
             permission_prompt: PermissionPrompt::default(),
             reader: None,
             find: None,

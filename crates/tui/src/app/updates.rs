@@ -101,6 +101,7 @@ impl App {
     }
 
     fn request_sent(&mut self, sending: Sending) {
+        self.returned = None;
         self.mark_running();
         self.rate.begin();
         // The old count belonged to the previous request.
@@ -286,14 +287,26 @@ impl App {
         if let Some(at) = self.steering.iter().position(|waiting| waiting == text) {
             self.steering.remove(at);
         }
-        self.put_back(text);
-        match error {
-            Some(SteeringError { what, hint }) => self.show_output(CommandOutput::Error { what, hint }),
-            None => {
-                let line = "the turn ended before your message went in; it is back in the input";
-                self.transcript.push_output(&CommandOutput::Line(line.to_owned()));
-            }
+        if let Some(SteeringError { what, hint }) = error {
+            self.put_back(text);
+            return self.show_output(CommandOutput::Error { what, hint });
         }
+        if !self.put_back_below_others(text) {
+            let line = "the turn ended before your message went in; it is back in the input";
+            self.transcript.push_output(&CommandOutput::Line(line.to_owned()));
+        }
+    }
+
+    /// Puts a text back below those that came back before it, which were written earlier. Returns whether there are any.
+    fn put_back_below_others(&mut self, text: &str) -> bool {
+        let written = self.composer.editor.take();
+        let before = self.returned.take().filter(|returned| written.starts_with(returned.as_str()));
+        let follows_others = before.is_some();
+        let below = written.get(before.as_ref().map_or(0, String::len)..).unwrap_or_default().trim_start_matches('\n');
+        let returned = before.map_or_else(|| text.to_owned(), |before| format!("{before}\n{text}"));
+        self.composer.editor.fill(&joined(&returned, below));
+        self.returned = Some(returned);
+        follows_others
     }
 
     fn taken_back(&mut self, text: &str) {
@@ -306,8 +319,7 @@ impl App {
 
     fn put_back(&mut self, text: &str) {
         let written = self.composer.editor.take();
-        let text = if written.is_empty() { text.to_owned() } else { format!("{text}\n{written}") };
-        self.composer.editor.fill(&text);
+        self.composer.editor.fill(&joined(text, &written));
     }
 
     /// Puts the prompt back into the input to be rephrased, unless the input is in use.
@@ -338,6 +350,11 @@ impl App {
 }
 
 /// Whether the update shows that the provider is alive, or that a wait for it begins.
+/// Two texts of the input, one below the other.
+fn joined(text: &str, below: &str) -> String {
+    if below.is_empty() { text.to_owned() } else { format!("{text}\n{below}") }
+}
+
 fn is_from_provider(update: &Update) -> bool {
     matches!(
         update,

@@ -103,6 +103,22 @@ fn t20_a_message_that_did_not_go_in_is_back_in_the_input() {
 }
 
 #[test]
+fn t20_messages_that_did_not_go_in_come_back_in_their_order() {
+    let mut term = TestTerminal::new(80, 20);
+    for line in ["first", "one", "two", "three"] {
+        term.line(line);
+    }
+    term.type_text("draft");
+    for text in ["one", "two", "three"] {
+        term.update(Update::NotSteered { text: text.into(), error: None });
+    }
+    let screen = term.screen();
+    let at = |text: &str| screen.find(text).unwrap_or_else(|| panic!("{text} is missing: {screen}"));
+    assert!(at("❯ one") < at("  two") && at("  two") < at("  three") && at("  three") < at("  draft"), "{screen}");
+    assert_eq!(screen.matches("the turn ended before your message went in").count(), 1, "{screen}");
+}
+
+#[test]
 fn t20_up_takes_a_waiting_message_back_from_the_session_before_it_goes_to_the_history() {
     let mut term = TestTerminal::new(80, 20);
     term.line("first");
