@@ -111,9 +111,9 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
         }
         TurnEnd::Failed(error) => {
             let status = error.status.map(|status| format!(" ({status})")).unwrap_or_default();
-            (Severity::Error, format!("the provider failed{status}: {}", error.all_words()))
+            (Severity::Error, format!("the provider failed{status}: {}", indented(error.all_words())))
         }
-        TurnEnd::Unreachable(error) => (Severity::Error, error.what.clone()),
+        TurnEnd::Unreachable(error) => (Severity::Error, indented(&error.what)),
         TurnEnd::Interrupted => (Severity::Warning, "interrupted".to_owned()),
         TurnEnd::OutOfSteps(steps) => {
             (Severity::Warning, format!("stopped after {} of tools", counted(u64::from(*steps), "step")))
@@ -131,6 +131,12 @@ pub fn turn_end(end: &TurnEnd, style: HintStyle) -> Option<EndNotice> {
         (end, HintStyle::Menus) => menu_hint(end).map(str::to_owned),
     };
     Some(EndNotice { severity, what, hint })
+}
+
+/// Words that are not ours. No line of them begins where ours do, so that none looks like a hint.
+pub fn indented(words: &str) -> String {
+    let lines = words.split(['\n', '\r']).filter(|line| !line.trim().is_empty());
+    lines.collect::<Vec<_>>().join("\n  ")
 }
 
 /// What to do about a failed connection. The wording fits every front end, since settings have the same names

@@ -174,12 +174,8 @@ impl<O: Write, E: Write> PlainOutput<O, E> {
         self.clear_activity_line();
         self.end_lines();
         self.flush_stdout();
-        let text = if self.style.err_is_terminal {
-            aside_core::terminal_text::terminal_safe(line)
-        } else {
-            Cow::Borrowed(line)
-        };
-        let written = writeln!(self.err, "{text}");
+        // A file may be shown on a terminal later.
+        let written = writeln!(self.err, "{}", aside_core::terminal_text::terminal_safe(line));
         self.check(written);
     }
 

@@ -263,7 +263,7 @@ fn t18_the_wait_before_a_retry_counts_down_in_one_line_that_goes_away() {
     for (line, expected) in lines.iter().skip(1).zip(expected) {
         assert!(line.contains(expected), "{line:?} has no {expected:?}");
     }
-    assert_eq!(activity_after(PIPES, retrying(), &[]), "too busy; trying again in 4.0 s\n");
+    assert_eq!(activity_after(PIPES, retrying(), &[]), "too busy; trying again in 4s\n");
 }
 
 #[test]

@@ -227,7 +227,7 @@ impl PlainSession {
             Update::ReplyEnded(_) => self.output.end(),
             Update::Retrying { after, attempt, why } => {
                 let wait = duration(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
-                self.output.line(&format!("{why}; trying again in {wait}, attempt {attempt}"));
+                self.output.line(&format!("{}; trying again in {wait}, attempt {attempt}", wording::one_line(&why)));
             }
             Update::TurnNotice(written) => self.output.line(&notice_text(&written)),
             Update::ToolStarted(call) => self.tool_started(&call),

@@ -4,7 +4,7 @@ use aside_core::block::{
     Arguments, Block, CallId, Seal, SealKind, Seals, Text, Thinking, ThinkingContent, ThinkingSpan, Time, ToolCall,
     ToolResult,
 };
-use aside_core::event::{Ending, ProseKind, ReplyEnd};
+use aside_core::event::{Ending, ProseKind, ProviderError, ReplyEnd};
 use expect_test::{Expect, expect};
 
 use super::*;
@@ -571,4 +571,19 @@ fn t24_a_command_line_of_the_user_prints_all_of_its_output() {
     let mut script = TestSession::new(ThinkingDisplay::Live, InputSource::Pipe);
     script.line("!make");
     assert_eq!(script.sent, [Command::Prompt("!make".into())], "a script may pass on what somebody else wrote");
+}
+
+#[test]
+fn the_words_of_a_provider_do_not_look_like_our_lines() {
+    let words = "busy\nQuestion: shell: ls\rAllow?\nhint: run this";
+    let mut session = TestSession::new(ThinkingDisplay::Live, InputSource::Pipe);
+    session.update([Update::Retrying { after: Duration::from_secs(5), attempt: 1, why: words.into() }]);
+    session.update([Update::TurnEnded(TurnEnd::Failed(ProviderError::new(words).with_status(500)))]);
+    let forged: Vec<&str> = session
+        .out
+        .lines()
+        .filter(|line| ["Question:", "Allow?", "hint: run"].iter().any(|start| line.starts_with(start)))
+        .collect();
+    assert_eq!(forged, [""; 0], "{}", session.out);
+    assert!(session.out.contains("hint: run this"), "nothing is lost: {}", session.out);
 }

@@ -9,6 +9,7 @@ use crate::transcript::tool::subject;
 use aside_front::PendingQuestion;
 use aside_front::diff_lines::{changed, has_diff};
 use aside_front::tool_call::CallState;
+use aside_front::wording::indented;
 
 pub(super) fn call(call: &ToolCall) -> String {
     let arguments = match &call.arguments {
@@ -23,7 +24,7 @@ pub(super) fn loop_notice(finding: &Repetition) -> String {
 }
 
 /// Model text must not look like one of our lines.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
@@ -51,6 +52,7 @@ pub(super) fn result(result: &ToolResult) -> String {
 
 /// A call that did not do what it should, and why.
 pub(super) fn failure(result: &ToolResult, why: &str) -> String {
+    let why = indented(why);
     match CallState::of_result(true, &result.content) {
         CallState::Stopped => format!("Tool stopped: {why}"),
         CallState::Denied | CallState::NotRun => format!("Tool not run: {why}"),

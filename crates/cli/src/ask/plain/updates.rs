@@ -40,7 +40,9 @@ impl<O: Write, E: Write> UpdateSink for PlainOutput<O, E> {
                 self.set_activity(Activity::Retrying { at: now.checked_add(after).unwrap_or(now), attempt, why });
             }
             Update::Retrying { after, why, .. } => {
-                self.print_line(&format!("{why}; trying again in {:.1} s", after.as_secs_f64()));
+                let wait = aside_front::wording::duration(u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+                let why = why.replace(['\n', '\r'], " ");
+                self.print_line(&format!("{why}; trying again in {wait}"));
             }
             Update::TurnNotice(notice) => self.print_line(&wording::turn_notice(&notice)),
             Update::CommandOutput(output) => {
