@@ -7,6 +7,10 @@ use unicode_width::UnicodeWidthChar;
 
 const BACKSPACE: char = '\u{8}';
 const TAB_COLUMNS: usize = 8;
+/// From here on, a tab takes one column: a line of tabs must not take many times its memory.
+const MAX_TAB_COLUMN: usize = 4096;
+/// A longer line is shown from its last return on: its columns would take many times its memory.
+const MAX_LINE_BYTES: usize = 64 << 10;
 const GOES_BACK: [char; 2] = ['\r', BACKSPACE];
 
 /// Escape sequences that erase a line, or its rest.
@@ -22,7 +26,9 @@ pub fn without_overwritten(text: &str) -> Cow<'_, str> {
     for line in text.split_inclusive('\n') {
         let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
         let line = line.trim_end_matches('\r');
-        if line.contains(GOES_BACK) {
+        if line.len() > MAX_LINE_BYTES {
+            out.push_str(line.rsplit('\r').next().unwrap_or(line));
+        } else if line.contains(GOES_BACK) {
             let mut shown = ShownLine::default();
             line.split_inclusive(GOES_BACK).for_each(|written| shown.write(written));
             shown.columns.iter().for_each(|column| out.push_str(column.text()));
@@ -77,7 +83,8 @@ impl ShownLine {
 
     fn put(&mut self, letter: char) {
         if letter == '\t' {
-            self.at = (self.at / TAB_COLUMNS + 1) * TAB_COLUMNS;
+            let is_far = self.at >= MAX_TAB_COLUMN;
+            self.at = if is_far { self.at + 1 } else { (self.at / TAB_COLUMNS + 1) * TAB_COLUMNS };
             return;
         }
         let width = letter.width().unwrap_or(0);
@@ -145,5 +152,14 @@ mod tests {
         for (name, text, expected) in cases {
             assert_eq!(without_overwritten(text), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn t17_long_lines_and_tabs_do_not_grow() {
+        let tabs = format!("{}x\ry", "\t".repeat(60_000));
+        let shown = without_overwritten(&tabs);
+        assert!(shown.starts_with('y') && shown.ends_with('x') && shown.len() < 70_000, "{}", shown.len());
+        let long = format!("{}\rthe end\n", "x".repeat(MAX_LINE_BYTES));
+        assert_eq!(without_overwritten(&long), "the end\n");
     }
 }

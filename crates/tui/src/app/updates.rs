@@ -349,12 +349,12 @@ impl App {
     }
 }
 
-/// Whether the update shows that the provider is alive, or that a wait for it begins.
 /// Two texts of the input, one below the other.
 fn joined(text: &str, below: &str) -> String {
     if below.is_empty() { text.to_owned() } else { format!("{text}\n{below}") }
 }
 
+/// Whether the update shows that the provider is alive, or that a wait for it begins.
 fn is_from_provider(update: &Update) -> bool {
     matches!(
         update,
